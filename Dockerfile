@@ -24,5 +24,5 @@ ENV GRADIO_SERVER_NAME=0.0.0.0 \
 VOLUME /data
 EXPOSE 7860
 HEALTHCHECK --interval=30s --timeout=10s --start-period=60s \
-    CMD ["python", "-c", "import os, urllib.request as r; r.urlopen('http://127.0.0.1:' + os.environ['GRADIO_SERVER_PORT'], timeout=8)"]
+    CMD ["python", "-c", "import os, urllib.request as r; r.urlopen('http://127.0.0.1:' + os.environ['GRADIO_SERVER_PORT'] + '/health', timeout=8)"]
 CMD ["python", "app.py"]

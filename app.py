@@ -1,8 +1,8 @@
 """Starts the page: settings, services, page. Everything else lives in dia_demo."""
 
+import argparse
 import gc
 import os
-import signal
 import sys
 
 # Loading leaves no garbage, and collections would take a quarter of its time. The server enables
@@ -10,8 +10,10 @@ import sys
 gc.disable()
 
 # isort: split
+from dia_demo.cli.parser import Parser
 from dia_demo.errors import DiaDemoError
 from dia_demo.server.address import Address
+from dia_demo.server.mcp.option import add_mcp, check_mcp
 
 IS_PROGRAM = __name__ == "__main__"
 
@@ -22,9 +24,24 @@ def end_with(error: DiaDemoError) -> None:
     sys.exit(2)
 
 
+def read_options() -> argparse.Namespace:
+    """The options of the command line. Raises InputError for others, and where one needs a package
+    that is not installed."""
+    parser = Parser(
+        prog="python app.py",
+        description="Serve the page and the routes for programs. Everything else is set by "
+        "environment variables: see docs/settings.md.",
+    )
+    add_mcp(parser)
+    options = parser.parse_args()
+    check_mcp(options)
+    return options
+
+
 if IS_PROGRAM:
-    try:  # gradio reads the port when it is imported.
-        Address.from_env()
+    try:
+        OPTIONS = read_options()
+        Address.from_env()  # gradio reads the port when it is imported.
     except DiaDemoError as error:
         end_with(error)
 
@@ -38,36 +55,17 @@ PRECOMPILATION = Precompilation(os.environ.get("DIA_PRECISION") or "auto") if IS
 from dia_demo.ui.space import zero_gpu  # noqa: F401 - on ZeroGPU, before torch
 
 # isort: split
-from dia_demo.machine.system import raise_descriptor_limit, share_malloc_arenas
-from dia_demo.server.run import serve
-from dia_demo.services.folders import app_folders
-from dia_demo.services.settings import Settings
-from dia_demo.services.synthesis import Synthesis
-from dia_demo.ui.gradio_internals import configure_gradio
-from dia_demo.ui.page import build_ui
+from dia_demo.server.run import serve_app
 
 
-def main() -> None:
-    """Serve the page where GRADIO_SERVER_NAME and GRADIO_SERVER_PORT say."""
-    share_malloc_arenas()
-    raise_descriptor_limit()
-    # SIGTERM ends the app as Ctrl-C does: what is temporary is removed.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
-    with app_folders(Settings.from_env()) as settings:
-        configure_gradio(settings)
-        synthesis = Synthesis(settings)
-        try:
-            synthesis.warm_up(PRECOMPILATION)
-            serve(build_ui(synthesis), settings)
-        finally:
-            synthesis.close()
-            if PRECOMPILATION is not None:
-                PRECOMPILATION.close()
+def main(with_mcp: bool = False) -> None:
+    """Serve the page where GRADIO_SERVER_NAME and GRADIO_SERVER_PORT say. with_mcp: see `serve`."""
+    serve_app(PRECOMPILATION, with_mcp)
 
 
 if __name__ == "__main__":
     try:
-        main()
+        main(OPTIONS.mcp)
     except DiaDemoError as error:
         end_with(error)
     except KeyboardInterrupt:

@@ -12,12 +12,20 @@ import io
 import json
 import os
 import struct
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from dia_demo.config import Range
+from dia_demo.disclosure.tags import (
+    DIGITAL_SOURCE_TYPE,
+    SOURCE_TYPE_KEY,
+    append_xmp,
+    model_in,
+    write_tags,
+)
 from dia_demo.errors import InputError, RunError
 from dia_demo.files import write_atomic
 
@@ -39,6 +47,11 @@ class AudioFormat:
     rates: tuple[int, ...] = ()
     longest_comment: int = _LONGEST_COMMENT
 
+    def rate_for(self, rate: int) -> int:
+        """`rate`, or else the next higher sample rate that it may have, in Hz."""
+        rates = self.rates or (rate,)
+        return min((one for one in rates if one >= rate), default=max(rates))
+
 
 _OPUS_RATES = (8000, 12000, 16000, 24000, 48000)
 _MP3_RATES = (*_OPUS_RATES, 11025, 22050, 32000, 44100)
@@ -53,14 +66,16 @@ FORMATS = {
 STORED_SUFFIX = ".wav"
 # Small, and played by every browser.
 SMALL_SUFFIX = ".mp3"
+LOSSLESS_SUFFIXES = tuple(suffix for suffix, kind in FORMATS.items() if kind.encoding == "PCM_16")
 # What programs and the page call the formats.
 FORMAT_NAMES = tuple(suffix.removeprefix(".") for suffix in FORMATS)
 # Of a voice prompt that is stored as it came; plans of earlier versions name the last three.
 PROMPT_SUFFIXES = (*FORMATS, ".ogg", ".m4a", ".webm")
-# A voice is kept from it without the codec's encoder; a take is restored without it.
-SPARE_METADATA = ("codes",)
+# A take is restored without the times of its words, and without the codes, from which a voice is
+# kept: what is left out first where a format has little room.
+SPARE_METADATA = ("words", "codes")
 FORMAT_LABELS = ", ".join(kind.label for kind in FORMATS.values())
-SPEEDS = Range(0.5, 2.0)
+SPEEDS = Range(0.25, 4.0)  # What programs expect; the page offers less.
 
 SILENCE_DB = -60.0
 # A constant offset is inaudible, and up to this one it costs little headroom (0.4 dB).
@@ -132,40 +147,46 @@ def read_metadata(path: Path | str) -> dict | None:
         metadata = json.loads(comment)
     except (OSError, TypeError, ValueError, RecursionError, soundfile.LibsndfileError):
         return None
-    return metadata if isinstance(metadata, dict) else None
+    if not isinstance(metadata, dict):
+        return None
+    metadata.pop(SOURCE_TYPE_KEY, None)
+    return metadata
 
 
 def encode(pcm: np.ndarray, rate: int, kind: AudioFormat, metadata: dict | None = None) -> bytes:
-    """A file's contents: int16 [n] at `rate` in Hz, and `metadata` as JSON inside; None for a file
-    that says nothing about itself.
+    """A file's contents: int16 [n] at `rate` in Hz, and `metadata` as JSON inside; with None it
+    says no more than that it is synthetic speech (disclosure/tags.py).
 
-    Where there is no room for all of it, `SPARE_METADATA` is left out. Raises RunError if there is
-    no room for the rest.
+    Where there is no room for all of it, as much of `SPARE_METADATA` is left out. Raises RunError
+    if there is no room for the rest.
     """
     import soundfile
     import soxr
 
-    comment = "" if metadata is None else json.dumps(metadata, default=str)
-    if metadata is not None and len(comment) > kind.longest_comment:
-        needed = {name: value for name, value in metadata.items() if name not in SPARE_METADATA}
-        comment = json.dumps(needed, default=str)
-    if len(comment) > kind.longest_comment:
-        raise RunError(
-            f"{kind.label} has no room for a script as long as this: choose "
-            f"{FORMATS[STORED_SUFFIX].label}."
-        )
-    if kind.rates and rate not in kind.rates:
-        higher = min((one for one in kind.rates if one > rate), default=max(kind.rates))
-        pcm, rate = soxr.resample(pcm, rate, higher), higher
+    comment = "" if metadata is None else comment_of(metadata, kind, SPARE_METADATA)
+    model = model_in(metadata or {})
+    if (possible := kind.rate_for(rate)) != rate:
+        pcm, rate = soxr.resample(pcm, rate, possible), possible
     buffer = io.BytesIO()
     with soundfile.SoundFile(buffer, "w", rate, 1, kind.encoding, format=kind.container) as file:
-        # Set before the samples are written: otherwise a WAV has them at its end.
-        if metadata is not None:
-            file.title = str(metadata.get("title", "Dia take"))
-            file.software = "dia_demo"
-            file.comment = comment
+        write_tags(file, str((metadata or {}).get("title", "Dia take")), model, comment)
         file.write(pcm)
+    append_xmp(buffer, model)
     return buffer.getvalue()
+
+
+def comment_of(metadata: dict, kind: AudioFormat, spare: Sequence[str]) -> str:
+    """Metadata as JSON that says what it is of, without the first of `spare` where a format has no
+    room for all. Raises RunError if there is no room for the rest."""
+    metadata = {SOURCE_TYPE_KEY: DIGITAL_SOURCE_TYPE} | metadata
+    for left_out in ("", *spare):
+        metadata.pop(left_out, None)
+        comment = json.dumps(metadata, default=str)
+        if len(comment) <= kind.longest_comment:
+            return comment
+    raise RunError(
+        f"{kind.label} cannot store a script this long: choose {FORMATS[STORED_SUFFIX].label}."
+    )
 
 
 def data_url(samples: np.ndarray, rate: int) -> str:

@@ -110,7 +110,7 @@ def parse_model_config(raw: dict, source: str = "config.json") -> ModelConfig:
         delay_pattern=delays,
         guidance_scales=_guidance_scales(raw, source),
         frames_per_step=_frames_per_step(raw, source),
-        prepared=_prepared(raw, source),
+        prepared=prepared_weights(raw, source),
     )
     cross_width = _table(raw, "decoder_config", source).get("cross_hidden_size")
     _check_sizes(config, cross_width, source)
@@ -172,8 +172,9 @@ def _table(raw: dict, name: str, source: str) -> dict:
     return section or {}
 
 
-def _prepared(raw: dict, source: str) -> PreparedWeights | None:
-    """What `python -m dia_demo export` noted; other quantization shows in the tensors' names."""
+def prepared_weights(raw: dict, source: str) -> PreparedWeights | None:
+    """What `python -m dia_demo export` noted in a config.json of any family; other quantization
+    shows in the tensors' names. Raises InputError where that is damaged."""
     section = _table(raw, "quantization_config", source)
     if section.get("quant_method") != QUANT_METHOD:
         return None
@@ -299,6 +300,6 @@ def _defaults(raw: dict, config: ModelConfig, source: str) -> GenerationParams:
     if isinstance(values.get("max_tokens"), int | float):
         values["max_tokens"] = min(values["max_tokens"], limit)
     try:
-        return replace(config.defaults, **values).checked(config)
+        return replace(config.defaults, **values).check(config)
     except InputError as error:
         raise InputError(f"{source}: {error}") from None

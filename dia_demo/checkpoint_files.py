@@ -1,7 +1,7 @@
 """The files of a checkpoint's folder: which contain its weights, and whether they have changed.
 
 A folder with prepared weights (`python -m dia_demo export`) has a manifest, which lists the files
-that loading reads, with their checksums. Reading tensors is model/tensor_files.py.
+that loading reads, with their checksums. Reading tensors is model/weights/tensor_files.py.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class FileRecord:
     sha256: str
 
     @classmethod
-    def of(cls, path: Path) -> FileRecord:
+    def from_file(cls, path: Path) -> FileRecord:
         """The record of a file as it is now; reads all of it."""
         digest = hashlib.sha256()
         with open(path, "rb") as file:
@@ -62,7 +62,7 @@ class FileRecord:
     def check(self, path: Path) -> None:
         """Raise InputError, naming the file, unless it is as recorded."""
         self.check_size(path)
-        if self.of(path) != self:
+        if self.from_file(path) != self:
             raise InputError(f"{path} is corrupted (its checksum differs): {COPY_AGAIN}")
 
     def check_size(self, path: Path) -> None:
@@ -127,10 +127,10 @@ def _parse_manifest(raw: dict) -> Manifest:
     for name, record in files.items():
         is_valid = isinstance(record.bytes, int) and SHA256.fullmatch(record.sha256)
         if not LISTED_FILE.fullmatch(name) or not is_valid:
-            raise ValueError(f"{name!r} is not listed as it should be")
+            raise ValueError(f"{name!r} has an invalid entry")
     weights, header = raw["weights"], raw["header_sha256"]
     if weights not in files or not SHARD.fullmatch(weights):
-        raise ValueError(f"{weights!r} cannot be its weights")
+        raise ValueError(f"{weights!r} is not a listed weight file")
     return Manifest(weights, header, files)
 
 

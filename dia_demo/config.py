@@ -6,14 +6,17 @@ runs on this machine, `GenerationParams` how one row (one take) is sampled. No t
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import secrets
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from dia_demo.errors import InputError
 from dia_demo.voices import VoiceTable
 
-PRECISIONS = ("auto", "float32", "bfloat16", "int8", "int4")
+# "int8+int5" is for models of two parts (Dia2): the format of the first part, and of the second.
+PRECISIONS = ("auto", "float32", "bfloat16", "int8", "int8+int5", "int4")
+ONE_PART = tuple(name for name in PRECISIONS[1:] if "+" not in name)
 # cuda goes through the same self-check as xpu; the page does not offer it.
 DEVICES = ("cpu", "xpu", "cuda")
 
@@ -77,7 +80,8 @@ def _param(spec: ParamSpec) -> Any:
 class GenerationParams:
     """How one row is sampled. Every field is an entry of `PARAMS`.
 
-    temperature: 0 is greedy. cfg_scale: guided = cond + cfg_scale * (cond - uncond), so 0 is off.
+    temperature: 0 is greedy. cfg_scale: guided = cond + cfg_scale * (cond - uncond), so 0 is off,
+    in Dia; in Dia2 (model/dia2/drawing.py) 1 is off. text_temperature: of Dia2's actions alone.
     top_k counts the codes kept per channel; top_p is the probability mass kept. max_tokens is an
     absolute position: it includes a voice prompt and the tail that undoes the delays.
     """
@@ -141,13 +145,31 @@ class GenerationParams:
             Range(0, SEED_LIMIT, whole=True),
         )
     )
+    text_temperature: float = _param(
+        ParamSpec(
+            0.6,
+            "Text temperature",
+            "How freely the model places its words in time; 0 turns sampling off.",
+            Range(0.0, 5.0),
+            step=0.05,
+        )
+    )
 
-    def checked(self, config: ModelConfig) -> GenerationParams:
+    def check(self, config: ModelConfig) -> GenerationParams:
         """The same parameters, or an InputError that names the first field out of range."""
         for name, allowed in self.limits(config).items():
             allowed.check(name, getattr(self, name))
         whole = {name: int(getattr(self, name)) for name, spec in PARAMS.items() if spec.is_whole}
         return replace(self, **whole)
+
+    @staticmethod
+    def check_known(names: Iterable[str], config: ModelConfig) -> None:
+        """Raise InputError for a parameter that means nothing to this model."""
+        if unknown := [name for name in names if name not in config.params]:
+            raise InputError(
+                f"This model has no {unknown[0].replace('_', ' ')}: leave it out. It has "
+                f"{', '.join(config.params)}."
+            )
 
     @staticmethod
     def limits(config: ModelConfig) -> dict[str, Range]:
@@ -257,9 +279,14 @@ class ModelConfig:
     voices: VoiceTable | None = None
 
     @property
+    def params(self) -> tuple[str, ...]:
+        """The sampling parameters that mean something to this model."""
+        return tuple(name for name in PARAMS if name != "text_temperature")
+
+    @property
     def precisions(self) -> tuple[str, ...]:
         """The precisions in which the weights can be loaded, most bits first."""
-        return PRECISIONS[1:] if self.prepared is None else (self.prepared.precision,)
+        return ONE_PART if self.prepared is None else (self.prepared.precision,)
 
     @property
     def cfg_scales(self) -> tuple[float, float]:
@@ -268,14 +295,14 @@ class ModelConfig:
         return scales[0], scales[-1]
 
     @property
-    def guided_halves(self) -> int:
+    def guided_branches(self) -> int:
         """Sequences that a row with guidance is computed as: conditional and unconditional, or one
         where guidance is distilled."""
         return 1 if self.guidance_scales else 2
 
-    def halves(self, cfg_scale: float) -> int:
+    def branches(self, cfg_scale: float) -> int:
         """Sequences that a row with this CFG scale is computed as."""
-        return 1 if cfg_scale == 0 else self.guided_halves
+        return 1 if cfg_scale == 0 else self.guided_branches
 
     @property
     def codes_per_step(self) -> int:
@@ -303,3 +330,8 @@ class ModelConfig:
     def frames_within(self, max_tokens: int, prompt_frames: int = 0) -> int:
         """New audio frames a row can yield before `max_tokens` cuts it."""
         return max_tokens - self.max_delay - 1 - prompt_frames
+
+
+def random_seed() -> int:
+    """A seed where none was given."""
+    return secrets.randbelow(SEED_LIMIT + 1)

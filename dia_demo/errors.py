@@ -1,4 +1,4 @@
-"""The two errors that are shown to people. Any other exception that escapes is a bug.
+"""The errors that are shown to people. Any other exception that escapes is a bug.
 
 A message says what happened, which range is allowed and what to do, in one or two sentences.
 """
@@ -25,6 +25,14 @@ class DiaDemoError(Exception):
 
 class InputError(DiaDemoError):
     """A request cannot be fulfilled: an invalid value, file or script (exit code 2)."""
+
+
+class BusyError(InputError):
+    """There is no room for a request now. The same one may succeed after `retry_seconds`."""
+
+    def __init__(self, message: str, retry_seconds: int) -> None:
+        super().__init__(message)
+        self.retry_seconds = retry_seconds
 
 
 class RunError(DiaDemoError):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 import os
+import re
 import shutil
 import stat
 import sys
@@ -15,11 +17,12 @@ PACKAGE = Path(__file__).resolve().parent
 # The folder of assets/, LICENSE and NOTICE: the repository, or the package where it is installed.
 ROOT = PACKAGE if (PACKAGE / "assets").is_dir() else PACKAGE.parent
 ASSETS = ROOT / "assets"
-PAGE_FILES = ASSETS / "page"
+PAGE_FILES, LISTEN_FILES = ASSETS / "page", ASSETS / "listen"
 # The suffix of a file that is still being written.
 PART = ".part"
 # A part that is older was left by a process that has ended.
 ABANDONED_SECONDS = 3600
+_IMPORT = re.compile(r'(?<= from )"(\.{1,2}/[\w/-]+\.js)"')
 
 
 def cache_folder() -> Path:
@@ -33,6 +36,19 @@ def cache_folder() -> Path:
     else:
         home = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
     return Path(home) / "dia-demo"
+
+
+def module_url(module: Path) -> str:
+    """A JavaScript module and what it imports, as a data URL: it needs no route of a server's, nor
+    a server, and no browser mixes an older version of one file with a newer one of another."""
+    source = module.read_text(encoding="utf-8")
+    # A data URL has no folder that a relative import could start from.
+    source = _IMPORT.sub(
+        lambda match: f'"{module_url((module.parent / match[1]).resolve())}"', source
+    )
+    # The name that the browser's developer tools show.
+    source += f"//# sourceURL={module.parent.name}/{module.name}\n"
+    return "data:text/javascript;base64," + base64.b64encode(source.encode()).decode("ascii")
 
 
 def is_own_folder(path: Path) -> bool:
@@ -81,7 +97,7 @@ def write_atomic(path: Path, sync: bool = False) -> Iterator[Path]:
     the new file is removed and `path` stays as it was. sync: wait until the data is on the disk
     before replacing (`sync_folder` does the same for the name). Raises OSError.
     """
-    part = _part_beside(path)
+    part = _part_path(path)
     try:
         yield part
         if sync:
@@ -104,7 +120,7 @@ def new_folder(path: Path) -> Iterator[Path]:
         with suppress(OSError):
             if left.is_dir() and time.time() - left.stat().st_mtime > ABANDONED_SECONDS:
                 shutil.rmtree(left)
-    part = _part_beside(path)
+    part = _part_path(path)
     try:
         part.mkdir()
         yield part
@@ -121,7 +137,7 @@ def sync_folder(folder: Path) -> None:
         _sync(folder, os.O_RDONLY | os.O_DIRECTORY)
 
 
-def _part_beside(path: Path) -> Path:
+def _part_path(path: Path) -> Path:
     """Without the file's own name, which may already have the maximum length."""
     return path.with_name(f".dia-{os.getpid()}-{os.urandom(4).hex()}{PART}")
 

@@ -48,7 +48,7 @@ def match_levels(waves: Sequence[np.ndarray], sample_rate: int) -> Matched:
     ]
     over = 20 * np.log10(max(1.0, *peaks))
     gains = [gain - over for gain in gains]
-    clips = [_turned_down(wave, gain) for wave, gain in zip(waves, gains, strict=True)]
+    clips = [_turn_down(wave, gain) for wave, gain in zip(waves, gains, strict=True)]
     levels = [_loudness_or_error(clip / 32767, sample_rate) for clip in clips]
     if max(levels) - min(levels) > TOLERANCE_LU:
         raise RunError(
@@ -65,7 +65,7 @@ def _gains(loudness: list[float]) -> list[float]:
     return [min(loudness) - level for level in loudness]
 
 
-def _turned_down(wave: np.ndarray, gain_db: float) -> np.ndarray:
+def _turn_down(wave: np.ndarray, gain_db: float) -> np.ndarray:
     return to_int16(wave * np.float32(10 ** (gain_db / 20)))
 
 

@@ -1,4 +1,4 @@
-"""Reading untrusted files: the JSON files of a checkpoint, and the codes of a voice prompt."""
+"""Reading untrusted files: JSON as typed values, and the codes of a voice prompt."""
 
 from __future__ import annotations
 
@@ -7,18 +7,25 @@ import json
 import math
 import os
 import stat
+from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
 from dia_demo.errors import InputError
 
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
+
+T = TypeVar("T")
+
 # The index of a checkpoint of thousands of tensors is smaller than one, an hour of codes is six.
 MAX_MEGABYTES = 10
 
 LFS_POINTER = (
-    "is a pointer of Git LFS and not the file itself: run git lfs pull in its folder, or download "
-    "the file."
+    "is a Git LFS pointer, not the file itself: run git lfs pull in its folder, or download the "
+    "file."
 )
 _LFS_START = b"version https://git-lfs"
 
@@ -50,6 +57,23 @@ def read_json(path: Path) -> dict:
     if not isinstance(raw, dict):
         raise InputError(f"{path} must contain a JSON object, not a {type(raw).__name__}.")
     return raw
+
+
+def parse_as(kind: type[T], raw: object) -> T:
+    """Parsed JSON as a dataclass, or as a container of them.
+
+    Fields that have defaults may be missing; unknown ones are ignored. Raises ValueError
+    (pydantic.ValidationError) where a field is missing or of another type.
+    """
+    adapter: TypeAdapter[T] = _adapter(kind)  # type: ignore[arg-type]
+    return adapter.validate_json(json.dumps(raw), strict=True)
+
+
+@cache
+def _adapter(kind: type) -> TypeAdapter:
+    from pydantic import TypeAdapter
+
+    return TypeAdapter(kind)
 
 
 def read_codes(path: Path) -> np.ndarray:
@@ -99,7 +123,7 @@ def read_regular(path: Path) -> bytes:
         limit = MAX_MEGABYTES * 10**6
         if status.st_size > limit:
             raise InputError(
-                f"{path} is {status.st_size / 1e6:,.0f} MB, too large for its purpose: at most "
-                f"{MAX_MEGABYTES} MB are read."
+                f"{path} is too large: {status.st_size / 1e6:,.0f} MB, and at most "
+                f"{MAX_MEGABYTES} MB are allowed."
             )
         return file.read(limit)

@@ -20,23 +20,28 @@ from dia_demo.errors import InputError
 MOST_VOICES = 500
 MOST_LISTS = 20  # of codes
 LONGEST_NAME = 50
+SPECTRUM_BANDS = 20
 NUMBERS = ("semitones_apart", "envelopes_apart")
 # The voices that a person chose for S1 and S2, None for one that the seed chooses.
 VoiceNames = tuple[str | None, str | None]
 NO_NAMES: VoiceNames = (None, None)
+# What the choices of a person are called in forms, settings and files.
+VOICE_FIELDS = ("voice_s1", "voice_s2")
 
 
 @dataclass(frozen=True)
 class Voice:
     """mark: its code. semitones: its median pitch above 100 Hz. envelope: its place among the
     spectral envelopes of all voices, so that distances compare them. is_drawn: whether seeds choose
-    it ("drawn" in the config)."""
+    it ("drawn" in the config). spectrum: see `prompt.voice_traits.spectrum`; empty where the config
+    has none."""
 
     name: str
     mark: int
     semitones: float
     envelope: tuple[float, ...]
     is_drawn: bool = True
+    spectrum: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -66,7 +71,7 @@ class VoiceTable:
         """All pairs of voices that a dialogue may have, in both orders."""
         return _pairs(self)
 
-    def named(self, name: str) -> Voice:
+    def find(self, name: str) -> Voice:
         """The voice of this name, in any case. Raises InputError if there is none."""
         for voice in self.voices:
             if voice.name.casefold() == name.casefold():
@@ -74,7 +79,7 @@ class VoiceTable:
         names = ", ".join(voice.name for voice in self.voices)
         raise InputError(f"This model has no voice {name!r}. Choose one of: {names}.")
 
-    def drawn(
+    def draw(
         self, seed: int, one: Voice | None = None, two: Voice | None = None
     ) -> tuple[Voice, Voice]:
         """The voices of S1 and S2. They depend on the seed alone, and all `pairs` are equally
@@ -89,7 +94,7 @@ class VoiceTable:
             pairs = tuple((chosen, other) if one else (other, chosen) for other in others)
         return pairs[int(Random(seed).random() * len(pairs))]
 
-    def drawn_beside(self, seed: int, semitones: float) -> Voice:
+    def draw_apart_from(self, seed: int, semitones: float) -> Voice:
         """The voice of a speaker beside one of another pitch (above 100 Hz), who has a voice
         prompt: any that is far enough from that pitch, or the farthest."""
         drawn = [voice for voice in self.voices if voice.is_drawn]
@@ -148,12 +153,16 @@ def _voice(entry: Mapping, num_codes: int) -> Voice:
     if not name.strip() or not name.isprintable() or len(name) > LONGEST_NAME:
         raise ValueError(f"the name {name[:LONGEST_NAME]!r}")
     envelope = _list(entry["envelope"], MOST_VOICES, "envelope")
+    spectrum = _list(entry.get("spectrum", []), SPECTRUM_BANDS, "spectrum")
+    if len(spectrum) not in (0, SPECTRUM_BANDS):
+        raise ValueError(f"a spectrum of {len(spectrum)} bands and not {SPECTRUM_BANDS}")
     return Voice(
         name,
         _code(entry["mark"], num_codes),
         _number(entry["semitones"]),
         tuple(_number(number) for number in envelope),
         _instance(entry.get("drawn", True), bool, "drawn"),
+        tuple(_number(number) for number in spectrum),
     )
 
 

@@ -76,7 +76,7 @@ def base(folder, synthesis):
 @pytest.fixture(scope="session")
 def two_settings(base):
     """Two settings that differ in what one hears."""
-    return [base.changed({"temperature": 0.7}), base.changed({"temperature": 1.9})]
+    return [base.change({"temperature": 0.7}), base.change({"temperature": 1.9})]
 
 
 @pytest.fixture(scope="session")
@@ -104,7 +104,7 @@ def voting(finished, tmp_path):
 @pytest.fixture
 def own_cache(tmp_path, monkeypatch):
     """A folder of its own for prepared weights; models are loaded for one kernel."""
-    from dia_demo.model import packed_cache
+    from dia_demo.model.weights import packed_cache
     from tests.helpers.models.kernels import choose_compiled
 
     monkeypatch.setattr(packed_cache, "cache_folder", lambda: tmp_path / "cache")
@@ -130,8 +130,9 @@ def finished_pairs(tmp_path_factory):
 @pytest.fixture(scope="session")
 def chromium():
     """One browser for all tests: playwright cannot be started twice in a process."""
-    sync_playwright = pytest.importorskip("playwright.sync_api").sync_playwright
-    with sync_playwright() as playwright:
+    sync_api = pytest.importorskip("playwright.sync_api")
+    sync_api.expect.set_options(timeout=browser.WAIT_MS)
+    with sync_api.sync_playwright() as playwright:
         path = browser.find_chromium(playwright.chromium.executable_path)
         if path is None and not os.environ.get("CI"):
             pytest.skip(browser.GET_A_BROWSER)
@@ -142,10 +143,10 @@ def chromium():
 
 
 def pytest_xdist_auto_num_workers(config) -> int:
-    """One process more than cores: the browser tests wait for sound to be played."""
+    """As many processes as cores, also where a container has fewer than its machine."""
     from dia_demo.machine.system import granted_cores
 
-    return granted_cores() + 1
+    return granted_cores()
 
 
 # Tests that are marked by their folder.
@@ -159,12 +160,32 @@ FOLDER_MARKERS = {
 }
 
 
+# Its file takes longest: begun last it would hold up the end.
+FIRST = "test_problems.py"
+
+
 def pytest_collection_modifyitems(items):
     tests = Path(__file__).parent
+    items.sort(
+        key=lambda item: (item.path.name != FIRST, tests / "browser" not in item.path.parents)
+    )
     for item in items:
         folder = item.path.relative_to(tests).parts[0]
         if folder in FOLDER_MARKERS:
             item.add_marker(FOLDER_MARKERS[folder])
+
+
+def pytest_xdist_make_scheduler(config, log):
+    """A file's tests run in one process; all short ones of the browser do, so that they share an
+    app and a Chromium."""
+    from xdist.scheduler import LoadFileScheduling
+
+    class Scheduling(LoadFileScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            is_short = config.option.markexpr != "long"
+            return "browser" if is_short and "/browser/" in nodeid else super()._split_scope(nodeid)
+
+    return Scheduling(config, log)
 
 
 FAILED = pytest.StashKey[bool]()

@@ -2,7 +2,6 @@
 
 import resource
 import struct
-import time
 from pathlib import Path
 
 import numpy as np
@@ -68,7 +67,7 @@ def test_a_compressed_file_sounds_the_same(tmp_path, suffix, rate, extra):
 
 def test_settings_that_a_format_has_no_room_for_are_said(tmp_path):
     settings = {"script": "x" * 60_000}
-    with pytest.raises(RunError, match="Opus has no room .*: choose WAV"):
+    with pytest.raises(RunError, match="Opus cannot store .*: choose WAV"):
         write_audio(tmp_path / "take.opus", sine(0.5), RATE, settings)
     assert list(tmp_path.iterdir()) == []
 
@@ -229,12 +228,11 @@ def test_spectrogram_misses_no_click_in_long_audio():
         assert lit[second * 10 - 1 : second * 10 + 2].max() > 2 * np.median(lit)
 
 
-def test_spectrogram_is_quick():
-    wave = speech_like(30.0)
-    spectrogram(wave, RATE, 800, 200)
-    times = []
-    for _ in range(5):
-        start = time.process_time()
-        spectrogram(wave, RATE, 800, 200)
-        times.append(time.process_time() - start)
-    assert min(times) < 0.15
+def test_a_spectrogram_transforms_no_more_for_long_audio(monkeypatch):
+    transformed, rfft = [], np.fft.rfft
+    monkeypatch.setattr(
+        np.fft, "rfft", lambda pieces: transformed.append(pieces.size) or rfft(pieces)
+    )
+    for seconds in (20, 120):
+        spectrogram(np.ones(seconds * RATE, "f"), RATE, 100, 20)
+    assert transformed[0] == transformed[1] <= 20 * RATE

@@ -22,6 +22,7 @@ LIMITS = {
     "top_k": (1, 70),
     "max_tokens": (7, 200),
     "seed": (0, 2**32 - 1),
+    "text_temperature": (0.0, 5.0),
 }
 
 
@@ -29,7 +30,7 @@ def test_both_ends_of_every_range_are_allowed():
     assert LIMITS.keys() == {field.name for field in fields(GenerationParams)}
     for name, ends in LIMITS.items():
         for end in ends:
-            params = replace(CONFIG.defaults, **{name: end}).checked(CONFIG)
+            params = replace(CONFIG.defaults, **{name: end}).check(CONFIG)
             assert getattr(params, name) == end
 
 
@@ -53,14 +54,14 @@ def test_what_is_no_number_is_refused(name):
 @pytest.mark.parametrize("name", ["top_k", "max_tokens", "seed"])
 def test_whole_numbers_are_whole(name):
     """A slider hands over 45.0, which is 45; nothing is rounded behind anybody's back."""
-    params = replace(CONFIG.defaults, **{name: 45.0}).checked(CONFIG)
+    params = replace(CONFIG.defaults, **{name: 45.0}).check(CONFIG)
     assert getattr(params, name) == 45 and type(getattr(params, name)) is int
     assert "whole" in param_refusal(name, 45.5)
 
 
 def param_refusal(name, value) -> str:
     with pytest.raises(InputError) as caught:
-        replace(CONFIG.defaults, **{name: value}).checked(CONFIG)
+        replace(CONFIG.defaults, **{name: value}).check(CONFIG)
     return str(caught.value)
 
 

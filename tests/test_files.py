@@ -28,7 +28,8 @@ def test_an_error_leaves_the_earlier_file(tmp_path):
 
 
 def test_a_file_half_written_is_known_by_its_suffix(tmp_path):
-    """What a killed process leaves is removed by it: services/folders.py, model/packed_cache.py."""
+    """A killed process leaves such files: services/folders.py and model/weights/packed_cache.py
+    remove them."""
     with write_atomic(tmp_path / "a.json") as part:
         part.touch()
         assert part.parent == tmp_path and part.suffix == PART

@@ -32,7 +32,7 @@ def test_what_was_made_here_does_not_differ():
 @pytest.mark.parametrize("name", ["processor", "torch", "numba"])
 def test_another_class_or_version_is_named(name):
     remark = why_it_may_differ(numerics_here() | {name: "0.0"})
-    assert "0.0" in remark and numerics_here()[name] in remark and "may give another" in remark
+    assert "0.0" in remark and numerics_here()[name] in remark and "may give a different" in remark
 
 
 def test_other_int4_weights_are_named_where_those_here_are_known():

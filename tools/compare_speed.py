@@ -5,7 +5,7 @@
     python -m tools.compare_speed --precision int8 --rows 1 2 8 --codec
 
 All sides lie in memory together and take five steps in turn, so that a noisy neighbour disturbs
-all of them alike; the median counts. Each utterance has guidance (two halves). FOLDER holds a
+all of them alike; the median counts. Each utterance has guidance (two branches). FOLDER holds a
 checkpoint (tools/make_random_dia.py writes one); without it weights are drawn at random, since
 speed does not depend on the values. transformers, a development dependency, runs in the dtype that
 is fastest for it on this processor, which a trial on a few layers finds.

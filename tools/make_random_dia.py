@@ -22,7 +22,7 @@ from safetensors.torch import save_file
 
 from dia_demo.checkpoint_files import INDEX
 from dia_demo.config import DecoderConfig, EncoderConfig, ModelConfig
-from dia_demo.model.tensor_names import TensorSlice, nari_tensors, transformers_tensors
+from dia_demo.model.weights.tensor_names import TensorSlice, nari_tensors, transformers_tensors
 
 TINY = ModelConfig(
     encoder=EncoderConfig(2, 32, 2, 2, 16, 64),

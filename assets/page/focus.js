@@ -80,9 +80,9 @@
 
   let scheduled = false;
   function schedule() {
-    // What was removed lost the focus at once; a disabled button keeps it until the next frame, in
-    // which the button to go to may be enabled.
-    if (last && !last.element.isConnected) check();
+    // What was removed lost the focus at once, as a disabled button does in newer browsers; older
+    // ones let it keep the focus until the next frame.
+    if (document.activeElement === document.body || !last?.element.isConnected) check();
     if (scheduled) return;
     scheduled = true;
     requestAnimationFrame(check);
@@ -106,7 +106,7 @@
       event.preventDefault();
     }
     // gradio's menus (6.31) open again after every key but Escape, also after the one that leaves.
-    if (event.key === "Tab" && event.target.matches("[role=combobox]")) {
+    if (event.key === "Tab" && event.target.matches("input[role=combobox]")) {
       event.stopImmediatePropagation();
       // A list that scrolls can have the focus in chromium, and disappears with it.
       for (const list of document.querySelectorAll("[role=listbox]")) list.tabIndex = -1;

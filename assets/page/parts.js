@@ -2,9 +2,10 @@
 // gradio starts it with: element, props.value ({key, parts, made, running}), server.parts(question),
 // trigger, watch. While the whole plays, the part that is heard is marked.
 
+import { make, makeButton, updateRows } from "./dom.js";
 import { Toggle } from "./toggle.js";
 
-const STATES = { waiting: "waiting", running: "being made", good: "", faulty: "" };
+const STATES = { waiting: "waiting", running: "being made", stopped: "stopped", good: "", faulty: "" };
 
 export class Parts {
   #element;
@@ -86,12 +87,9 @@ export class Parts {
     this.#element.querySelector(".parts-count").textContent = `${made} of ${parts.length} made`;
     this.#element.querySelector(".parts-resume").hidden = running || isComplete;
     this.#element.querySelector(".parts-files").hidden = running || !isComplete;
-    // Rows are changed in place: the focus stays, and words that are being changed are not lost.
-    while (this.#list.children.length > parts.length) this.#list.lastElementChild.remove();
-    parts.forEach((part, index) => {
-      const row = this.#list.children[index] ?? this.#list.appendChild(this.#row(index));
-      this.#show(row, part, index, running);
-    });
+    // In place: words that are being changed are not lost.
+    updateRows(this.#list, parts, (index) => this.#row(index),
+      (row, part, index) => this.#show(row, part, index, running));
   }
 
   #row(index) {
@@ -103,10 +101,8 @@ export class Parts {
       edit: ["Edit", () => this.#edit(row, index)],
     };
     for (const [act, [text, press]] of Object.entries(acts)) {
-      const button = make("button", `part-${act}`, text);
-      button.type = "button";
+      const button = makeButton(`part-${act}`, text, press);
       button.setAttribute("aria-label", `${text}, part ${index + 1}`);
-      button.addEventListener("click", press);
       buttons.append(button);
     }
     row.append(make("p", "part-text"), make("p", "part-state"), buttons);
@@ -122,7 +118,7 @@ export class Parts {
     const fault = part.state === "faulty" ? `check: ${part.verdict}` : "";
     row.querySelector(".part-state").textContent = [seconds, STATES[part.state], fault]
       .filter(Boolean).join(" · ");
-    row.querySelector(".part-play").disabled = !isMade;
+    row.querySelector(".part-play").disabled = !isMade && part.state !== "stopped";
     row.querySelector(".part-again").disabled = running || !isMade;
     row.querySelector(".part-edit").disabled = running;
     if (this.#sounds.id === index && row.dataset.take !== String(part.take)) this.#sounds.stop();
@@ -145,15 +141,13 @@ export class Parts {
     field.value = this.#value.parts[index].text;
     field.rows = 3;
     field.setAttribute("aria-label", `Words of part ${index + 1}: Control+Enter makes it again`);
-    const save = make("button", "part-save", "Make with these words");
-    save.type = "button";
     const send = () => {
       const words = field.value;
       this.#close(row, row.querySelector(".part-edit"));
       row.querySelector(".part-text").textContent = words;
       this.#press({ do: "again", index, words });
     };
-    save.addEventListener("click", send);
+    const save = makeButton("part-save", "Make with these words", send);
     field.addEventListener("keydown", (event) => {
       if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) {
         event.stopPropagation(); // Anywhere else it presses Generate.
@@ -174,11 +168,4 @@ export class Parts {
     for (const one of row?.querySelectorAll(".part-field, .part-save") ?? []) one.remove();
     focused?.focus();
   }
-}
-
-function make(tag, name, text = "") {
-  const node = document.createElement(tag);
-  node.className = name;
-  node.textContent = text;
-  return node;
 }

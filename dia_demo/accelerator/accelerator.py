@@ -23,11 +23,11 @@ from dia_demo.checkpoint_files import fingerprint
 from dia_demo.config import RuntimeConfig
 from dia_demo.engine.events import Loading
 from dia_demo.engine.family import ModelInfo
-from dia_demo.engine.model_loader import PlacedModel, as_loading
-from dia_demo.engine.placement import Placement
+from dia_demo.engine.loading.model_loader import PlacedModel, loading_events
+from dia_demo.engine.loading.placement import Placement
 from dia_demo.errors import InputError
 from dia_demo.files import cache_folder
-from dia_demo.model.checkpoint import check_original
+from dia_demo.model.weights.checkpoint import check_original
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Accelerator:
     limits: Limits | None = None
 
     @classmethod
-    def named(cls, device: str, store: VerdictStore) -> Accelerator:
+    def for_device(cls, device: str, store: VerdictStore) -> Accelerator:
         """A real device: "xpu" or "cuda"."""
         return cls(device, store, partial(Backend, device), partial(device_status, device))
 
@@ -78,7 +78,7 @@ class Accelerator:
         key = self.key(folder, precision)
         report = self.store.find(key)
         if report is None:
-            changed = self.store.expired(key)
+            changed = self.store.expired_fields(key)
             since = f" ({', '.join(changed)} changed since the last one)" if changed else ""
             raise InputError(
                 f"The {name} has not passed its self-check with this model in {precision}{since}. "
@@ -126,10 +126,10 @@ class Accelerator:
             precision=placement.precision,
             card=report.card,
             threads=placement.threads,
-            limits=self.limits or Limits.of(report),
+            limits=self.limits or Limits.from_report(report),
         )
         what = f"Loading {info.name} on the {runtime.device.upper()}"
-        remote = yield from as_loading(what, RemoteModel.load(spec))
+        remote = yield from loading_events(what, RemoteModel.load(spec))
         on_failure = partial(self.revoke, folder, placement.precision)
         model = GuardedModel(remote, on_failure, self.bounds)
         return PlacedModel(model, placement, check_take=model.check_take, close=model.close)

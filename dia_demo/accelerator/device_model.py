@@ -38,7 +38,7 @@ class DeviceModel:
         self._reference: tuple[RowCache, Tensor] | None = None
 
     @classmethod
-    def copy_of(cls, model: Dia, backend: Backend, dtype: torch.dtype) -> DeviceModel:
+    def from_model(cls, model: Dia, backend: Backend, dtype: torch.dtype) -> DeviceModel:
         """The same weights on the device, in `dtype`; norms stay float32."""
         with torch.device("meta"):
             copy = Dia(model.config)

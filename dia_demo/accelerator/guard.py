@@ -33,7 +33,7 @@ class Limits:
     drift: float = 1e-5
 
     @classmethod
-    def of(cls, report: SelfCheckReport) -> Limits:
+    def from_report(cls, report: SelfCheckReport) -> Limits:
         """Limits that follow from the speed measured by the self-check."""
         speed = report.race.device_steps if report.race else 0.0
         return cls(step_seconds=max(SLOWEST_STEP, STEP_FACTOR / speed if speed else 0.0))
@@ -45,11 +45,12 @@ class WaveformBounds:
 
     high_band is the share of power in the upper half of the band, a half for white noise; the other
     fields are those of `audio.Health`. Measured on 60 takes of the embedded voice on the CPU
-    (`python -m tools.measure_waveform_bounds`, 2026-11-22): high_band 0.0004 to 0.13, clipped 0, dc
-    below 0.00001, crest_db 11.8 to 16.2. The bounds leave a factor of at least 1.8, and 5 dB of
-    crest factor; a sine has 3 dB, a square wave 0. They depend on the checkpoint: the upper half of
-    the band is 4 to 8 kHz in the embedded voice, where every "s" has power, and 11 to 22 kHz in
-    Dia-1.6B, whose takes could not be measured here. `Accelerator.bounds` takes other ones.
+    (`python -m tools.accelerator.measure_waveform_bounds`, 2026-11-22): high_band 0.0004 to 0.13,
+    clipped 0, dc below 0.00001, crest_db 11.8 to 16.2. The bounds leave a factor of at least 1.8,
+    and 5 dB of crest factor; a sine has 3 dB, a square wave 0. They depend on the checkpoint: the
+    upper half of the band is 4 to 8 kHz in the embedded voice, where every "s" has power, and 11 to
+    22 kHz in Dia-1.6B, whose takes could not be measured here. `Accelerator.bounds` takes other
+    ones.
     """
 
     high_band: float = 0.25

@@ -36,20 +36,20 @@ class GuardedModel:
         return self._model.config
 
     def encode(self, text: bytes, cfg_scale: float, max_positions: int) -> RemoteCache:
-        with self._abandoned_on_failure():
+        with self._close_on_failure():
             return self._model.encode(text, cfg_scale, max_positions)
 
     def __call__(self, codes_BTC: Tensor, caches: Sequence[RemoteCache]) -> Tensor:
-        with self._abandoned_on_failure():
+        with self._close_on_failure():
             return self._model(codes_BTC, caches)
 
     def next_frame(self, codes_BC: Tensor, caches: Sequence[RemoteCache], number: int) -> Tensor:
-        with self._abandoned_on_failure():
+        with self._close_on_failure():
             return self._model.next_frame(codes_BC, caches, number)
 
     def check_take(self, samples: np.ndarray, sample_rate: int) -> None:
         """Raise DeviceFailed for a finished waveform that is not speech."""
-        with self._abandoned_on_failure():
+        with self._close_on_failure():
             check_waveform(samples, sample_rate, self._bounds)
 
     def close(self) -> None:
@@ -57,7 +57,7 @@ class GuardedModel:
         self._model.close()
 
     @contextmanager
-    def _abandoned_on_failure(self) -> Iterator[None]:
+    def _close_on_failure(self) -> Iterator[None]:
         try:
             yield
         except DiaDemoError as error:

@@ -24,8 +24,8 @@ from dia_demo.accelerator.process import DeviceProcess
 from dia_demo.config import ModelConfig
 from dia_demo.errors import RunError
 from dia_demo.machine.child_process import Failure
-from dia_demo.model import checkpoint
 from dia_demo.model.kv_cache import RowCache
+from dia_demo.model.weights import checkpoint
 from dia_demo.task import Task
 
 
@@ -64,10 +64,10 @@ class EncodeRequest:
 
 @dataclass(frozen=True)
 class EncodeReply:
-    """The number of the row's cache, and its halves."""
+    """The number of the row's cache, and its branches."""
 
     number: int
-    halves: int
+    branches: int
 
 
 @dataclass(frozen=True)
@@ -95,8 +95,8 @@ class StepReply:
 class RemoteCache:
     """The number of a row's cache in the device's process."""
 
-    def __init__(self, number: int, halves: int) -> None:
-        self.number, self.halves = number, halves
+    def __init__(self, number: int, branches: int) -> None:
+        self.number, self.branches = number, branches
         self.text_place: int | None = None
 
 
@@ -112,7 +112,7 @@ class RemoteModel:
         self, process: DeviceProcess, config: ModelConfig, limits: Limits, used: int
     ) -> None:
         self.config = config
-        self._process, self._limits, self._used = process, limits, used
+        self._process, self._limits, self._used_bytes = process, limits, used
         self._freed: list[int] = []
         self._steps = 0
 
@@ -132,7 +132,7 @@ class RemoteModel:
     def encode(self, text: bytes, cfg_scale: float, max_positions: int) -> RemoteCache:
         self._process.send(EncodeRequest(text, cfg_scale, max_positions, self._take_freed()))
         reply = self._process.answer(self._limits.loading_seconds, "reading the script")
-        cache = RemoteCache(reply.number, reply.halves)
+        cache = RemoteCache(reply.number, reply.branches)
         weakref.finalize(cache, self._freed.append, reply.number)
         return cache
 
@@ -160,7 +160,7 @@ class RemoteModel:
             )
         for cache, place in zip(caches, reply.places, strict=not frame):
             cache.text_place = place
-        growth = reply.used - self._used
+        growth = reply.used - self._used_bytes
         if growth > self._limits.memory_slack:
             raise RunError(f"{action}: memory grew by {growth / 2**20:.0f} MiB and keeps growing")
         return logits
@@ -225,20 +225,20 @@ class RowServer:
             cache = self._model.encode(message.text, message.cfg_scale, message.max_positions)
             self._rows += 1
             self._caches[self._rows] = cache
-            return EncodeReply(self._rows, cache.halves)
+            return EncodeReply(self._rows, cache.branches)
         caches = [self._caches[number] for number in message.caches]
         codes = torch.from_numpy(message.codes)
         if message.frame:
             logits = self._model.next_frame(codes, caches, message.frame)
-            return StepReply(logits.numpy(), self._used(), 0.0)
+            return StepReply(logits.numpy(), self._used_bytes(), 0.0)
         logits = self._model(codes, caches)
         self._steps += 1
         is_due = self._steps % self._limits.drift_every == 0
         drift = self._model.drift() if is_due else 0.0
         places = tuple(cache.text_place for cache in caches)
-        return StepReply(logits.numpy(), self._used(), drift, places)
+        return StepReply(logits.numpy(), self._used_bytes(), drift, places)
 
-    def _used(self) -> int:
+    def _used_bytes(self) -> int:
         """Beyond the caches of running rows, which hold old and new slots while they grow."""
         caches = 3 * sum(cache.size_bytes for cache in self._caches.values())
         return self._model.backend.memory().used - caches

@@ -8,7 +8,7 @@ import torch
 
 from dia_demo.accelerator.backend import Backend, Card, explain
 from dia_demo.config import RuntimeConfig
-from dia_demo.engine.placement import Placement, cores_for
+from dia_demo.engine.loading.placement import Placement, cores_for
 from dia_demo.errors import InputError
 from dia_demo.machine.system import has_intel_graphics
 

@@ -7,23 +7,25 @@ take.save("hello.wav")
 
 from __future__ import annotations
 
+import os
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
-from types import TracebackType
 from typing import Any, TypedDict, Unpack
 
 from dia_demo.api.stream import BatchError, Stream, take_of
-from dia_demo.config import PARAMS, RuntimeConfig
+from dia_demo.config import PARAMS, GenerationParams, RuntimeConfig, random_seed
+from dia_demo.engine.events import AudioChunk
 from dia_demo.engine.family import ModelInfo
 from dia_demo.errors import InputError, RunError
-from dia_demo.services.settings import Settings
+from dia_demo.services.settings import Settings, read_notice
+from dia_demo.services.speech.incoming import speak_incoming
 from dia_demo.services.synthesis import Synthesis
-from dia_demo.services.take import Request, Take, VoicePrompt, random_seed
-from dia_demo.services.voices.choice import with_voices
+from dia_demo.services.take import Request, Take, VoicePrompt
+from dia_demo.services.voices.choice import add_voices
 from dia_demo.services.voices.keep import keep_take
 from dia_demo.services.voices.kept import KeptVoices
 from dia_demo.text.checks.script_check import ScriptReport
@@ -34,7 +36,7 @@ class Options(TypedDict, total=False):
     """What a take depends on besides its script. Sampling parameters that are left out have the
     model's own defaults, and each take without a seed gets a random one.
 
-    speed: from 0.5 to 2, changes the tempo and not the pitch. voice_prompt: an audio file whose
+    speed: from 0.25 to 4, changes the tempo and not the pitch. voice_prompt: an audio file whose
     voice goes on; voice_transcript: its exact words, which a take's own file contains. voice:
     one of `Model.voices` or a voice file, or two of them for S1 and S2, None for one that the seed
     chooses. normalise: write out numbers and abbreviations, which is always done for the nano
@@ -47,6 +49,7 @@ class Options(TypedDict, total=False):
     cfg_scale: float
     top_p: float
     top_k: int
+    text_temperature: float
     speed: float
     voice_prompt: str | PathLike[str]
     voice_transcript: str
@@ -67,12 +70,14 @@ def load(
 
     A model of the hub is downloaded first if it is not in the cache. precision: "auto", "float32",
     "bfloat16", "int8" or "int4". threads: None for one per core. progress is called with what is
-    being done and which share of it is done, None where that is not known.
+    being done and which share of it is done, None where that is not known. DIA_NOTICE
+    is followed as on the page: files and streams begin with the notice.
 
     Raises InputError for a model or a setting that does not exist, RunError if loading fails.
     """
     runtime = RuntimeConfig(model, precision, device, threads)
-    synthesis = Synthesis(Settings(runtime=runtime, models=(model,), measure=False))
+    notice = read_notice(os.environ)
+    synthesis = Synthesis(Settings(runtime, models=(model,), measure=False, notice=notice))
     try:
         for event in synthesis.load():
             if progress is not None:
@@ -91,7 +96,7 @@ class Model:
 
     def __init__(self, synthesis: Synthesis) -> None:
         self._synthesis = synthesis
-        self._kept = KeptVoices.of_this_user(synthesis.settings)
+        self._kept = KeptVoices.for_user(synthesis.settings)
 
     @property
     def info(self) -> ModelInfo:
@@ -132,6 +137,25 @@ class Model:
     def stream(self, script: str, **options: Unpack[Options]) -> Stream:
         """The samples of one take while it is generated. Raises InputError like `generate`."""
         return Stream(self._synthesis, self._request(script, **options))
+
+    def speak(
+        self, pieces: Iterable[str], **options: Unpack[Options]
+    ) -> Generator[AudioChunk, None, None]:
+        """The samples of a text that is still being written, such as by a language model: every
+        sentence is spoken as soon as it is complete, and with Dia2 every word, in one take.
+
+        pieces: of the text, with [S1] and [S2] where speakers change. After a minute without any,
+        what has come is spoken, and the speech ends. Closing the generator stops it. Raises
+        InputError like `generate`, and RunError if a sentence fails.
+        """
+        request, cancel = self._request("", **options), threading.Event()
+        try:
+            with closing(speak_incoming(self._synthesis, request, pieces, cancel)) as events:
+                for event in events:
+                    if isinstance(event, AudioChunk):
+                        yield event
+        finally:
+            cancel.set()
 
     def batch(
         self,
@@ -181,12 +205,7 @@ class Model:
     def __enter__(self) -> Model:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     def _request(
@@ -209,8 +228,9 @@ class Model:
             raise TypeError(f"unknown option {unknown[0]!r}; there are: {known}")
         if voice_transcript and voice_prompt is None:
             raise InputError("voice_transcript needs voice_prompt.")
+        GenerationParams.check_known(params, self.info.config)
         info, seed = self.info, random_seed() if seed is None else seed
-        prompt = voice_prompt and VoicePrompt.of_file(Path(voice_prompt), voice_transcript)
+        prompt = voice_prompt and VoicePrompt.from_file(Path(voice_prompt), voice_transcript)
         request = Request(
             script=script,
             params=replace(info.config.defaults, seed=seed, **params),
@@ -219,7 +239,7 @@ class Model:
             voice=prompt or None,
             speed=speed,
             normalise=normalise,
-            pronunciations=Pronunciations.of(pronunciations) if pronunciations else NONE,
+            pronunciations=Pronunciations.from_mapping(pronunciations) if pronunciations else NONE,
         )
         choices = [voice] if isinstance(voice, str) else voice
-        return with_voices(request, choices, self._kept, with_files=True)
+        return add_voices(request, choices, self._kept, with_files=True)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from types import TracebackType
 
 from dia_demo.engine.events import AudioChunk, Cancelled, Event, Failed, Finished
 from dia_demo.errors import RunError
+from dia_demo.services.dialogue.single_take import with_words
 from dia_demo.services.synthesis import Synthesis
 from dia_demo.services.take import Request, Take
 
@@ -24,7 +24,8 @@ class BatchError(RunError):
 class Stream(Iterator[AudioChunk]):
     """The chunks of a take, in order: `chunk.samples`, float32 [n], at `chunk.sample_rate` in Hz.
 
-    Raises RunError if the take fails. After the last chunk, `take` is the whole take. It is made
+    With DIA_NOTICE the first one is the notice, as in the take's file. Raises RunError if the take
+    fails. After the last chunk, `take` is the whole take. It is made
     as fast as the model can, however slowly it is read: `close` a stream that is not read to its
     end, or use it in a `with` block.
     """
@@ -33,7 +34,7 @@ class Stream(Iterator[AudioChunk]):
         self._synthesis, self._request = synthesis, request
         self._cancel = threading.Event()
         synthesis.validate(request)
-        self._events = synthesis.stream(request, self._cancel)
+        self._events = synthesis.notice.before(synthesis.stream(request, self._cancel))
         self._take: Take | None = None
 
     def __next__(self) -> AudioChunk:
@@ -54,12 +55,7 @@ class Stream(Iterator[AudioChunk]):
     def __enter__(self) -> Stream:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     def stop(self) -> None:
@@ -81,7 +77,7 @@ def take_of(synthesis: Synthesis, request: Request, event: Event) -> Take | None
         case Failed(message=message):
             raise RunError(message)
         case Finished(result=result) | Cancelled(result=result) if result is not None:
-            return synthesis.take(request, result)
+            return with_words(synthesis.take(request, result), result)
         case Cancelled():
             raise RunError("The take was stopped before there was any speech.")
     return None

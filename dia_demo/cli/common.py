@@ -10,7 +10,7 @@ from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import NoReturn, TypeVar
+from typing import TypeVar
 
 from dia_demo.config import DEVICES, PRECISIONS, RuntimeConfig
 from dia_demo.engine.family import ModelInfo
@@ -24,13 +24,6 @@ from dia_demo.untrusted import read_codes
 
 Event = TypeVar("Event")
 Result = TypeVar("Result")
-
-
-class Parser(argparse.ArgumentParser):
-    """One line on stderr instead of the whole usage."""
-
-    def error(self, message: str) -> NoReturn:
-        raise InputError(f"{message}. See: {self.prog} --help")
 
 
 def add_runtime(parser: argparse.ArgumentParser) -> None:
@@ -90,7 +83,7 @@ def voice_of(options: argparse.Namespace) -> VoicePrompt | None:
         codes = read_codes(options.voice_codes)
         return VoicePrompt(codes=codes, transcript=options.voice_transcript)
     if options.voice_prompt is not None:
-        return VoicePrompt.of_file(options.voice_prompt, options.voice_transcript)
+        return VoicePrompt.from_file(options.voice_prompt, options.voice_transcript)
     if options.voice_transcript:
         raise InputError("--voice-transcript needs --voice-prompt or --voice-codes.")
     return None

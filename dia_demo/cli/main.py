@@ -11,22 +11,23 @@ import argparse
 import logging
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
+from typing import Any
 
-from dia_demo.cli import audition, bench, compare, doctor, export, say, voices
-from dia_demo.cli.common import Parser
+from dia_demo.cli.commands import audition, bench, compare, doctor, export, say, voices
+from dia_demo.cli.parser import Parser
 from dia_demo.errors import DiaDemoError, InputError, RunError
 
 # A message may quote a value from a file, which can have any length.
 LONGEST_ERROR = 2000
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command; returns its exit code."""
+def main(argv: Sequence[str] | None = None, more: Sequence[Callable[[Any], None]] = ()) -> int:
+    """Run one command; returns its exit code. more: each adds a command of a higher layer."""
     logging.basicConfig(level=logging.ERROR, format="%(message)s")
     try:
-        options = _parser().parse_args(argv)
+        options = _parser(more).parse_args(argv)
         code = options.run(options)
         if sys.stdout is not None:  # None if it was closed before the program started.
             sys.stdout.flush()
@@ -58,7 +59,7 @@ def _drop_output() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser(more: Sequence[Callable[[Any], None]] = ()) -> argparse.ArgumentParser:
     parser = Parser(prog="python -m dia_demo", description="Dia text-to-dialogue on a CPU.")
     commands = parser.add_subparsers(required=True, metavar="COMMAND", parser_class=Parser)
     say.register(commands)
@@ -68,4 +69,6 @@ def _parser() -> argparse.ArgumentParser:
     doctor.register(commands)
     export.register(commands)
     voices.register(commands)
+    for register in more:
+        register(commands)
     return parser

@@ -36,24 +36,24 @@ def script_of(argument: str | None, file: Path | None) -> str:
     if (argument is None) == (file is None):
         raise InputError('Give the script, "[S1] Hello.", a file with --file FILE, or - for stdin.')
     if argument == _STDIN:
-        return decoded(_read_stdin(), "stdin")
+        return decode_script(_read_stdin(), "stdin")
     if file is None:
         assert argument is not None
         file = _named_file(argument)
         if file is None:
             if _FILE_NAME.fullmatch(argument):
                 print(f"note: there is no file {argument}: its name is spoken", file=sys.stderr)
-            return _of_argument(argument)
+            return _decode_argument(argument)
         print(f"note: reading the script from the file {file}", file=sys.stderr)
     try:
         with open(file, "rb") as opened:
             raw = opened.read(MOST_BYTES + 1)
     except OSError as error:
         raise InputError(f"{file} cannot be read: {error.strerror}.") from error
-    return decoded(raw, str(file))
+    return decode_script(raw, str(file))
 
 
-def decoded(raw: bytes, source: str) -> str:
+def decode_script(raw: bytes, source: str) -> str:
     """Text in UTF-8, or in the encoding of its byte order mark.
 
     Raises InputError for other bytes, with the encoding that they probably have.
@@ -67,13 +67,13 @@ def decoded(raw: bytes, source: str) -> str:
     try:
         text = raw.decode(encoding)
     except UnicodeDecodeError as error:
-        raise InputError(_not_text(raw, source, encoding, error)) from error
+        raise InputError(_encoding_message(raw, source, encoding, error)) from error
     if "\0" in text:
         raise InputError(f"{source} is not text in UTF-8: {_NUL}")
     return text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
 
 
-def _not_text(raw: bytes, source: str, encoding: str, error: UnicodeDecodeError) -> str:
+def _encoding_message(raw: bytes, source: str, encoding: str, error: UnicodeDecodeError) -> str:
     if b"\0" in raw and encoding == "utf-8":
         return f"{source} is not text in UTF-8: {_NUL}"
     at = f"byte {error.start + 1} is 0x{raw[error.start]:02x}"
@@ -99,8 +99,8 @@ def _named_file(argument: str) -> Path | None:
         return None
 
 
-def _of_argument(argument: str) -> str:
+def _decode_argument(argument: str) -> str:
     """The argument as text. Under a locale without UTF-8 its bytes come as surrogates."""
     if not any("\udc80" <= letter <= "\udcff" for letter in argument):
         return argument
-    return decoded(argument.encode("utf-8", errors="surrogateescape"), "The script")
+    return decode_script(argument.encode("utf-8", errors="surrogateescape"), "The script")

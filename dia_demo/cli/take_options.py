@@ -17,10 +17,10 @@ from dia_demo.cli.common import (
     voice_of,
 )
 from dia_demo.cli.script_input import script_of
-from dia_demo.config import PARAMS
+from dia_demo.config import PARAMS, GenerationParams, random_seed
 from dia_demo.services.settings import Settings
-from dia_demo.services.take import Request, random_seed
-from dia_demo.services.voices.choice import with_voices
+from dia_demo.services.take import Request
+from dia_demo.services.voices.choice import add_voices
 from dia_demo.services.voices.kept import KeptVoices
 
 
@@ -37,7 +37,7 @@ def add_take_options(parser: argparse.ArgumentParser) -> None:
             metavar="N" if spec.is_whole else "F",
             help=spec.help[0].lower() + spec.help[1:].rstrip("."),
         )
-    add("--speed", type=float, default=1.0, metavar="F", help="0.5 to 2; the pitch stays")
+    add("--speed", type=float, default=1.0, metavar="F", help="0.25 to 4; keeps the pitch")
     add_voice(parser)
     add(
         "--voice",
@@ -50,16 +50,22 @@ def add_take_options(parser: argparse.ArgumentParser) -> None:
     add_pronunciations(parser)
 
 
-def request_of(options: argparse.Namespace, settings: Settings, with_audio: bool = True) -> Request:
-    """The request of these options; a random seed without one. Raises InputError if a file or a
-    voice cannot be used."""
+def request_of(
+    options: argparse.Namespace,
+    settings: Settings,
+    with_audio: bool = True,
+    script: str | None = None,
+) -> Request:
+    """The request of these options; a random seed without one. script: in place of that of the
+    options. Raises InputError if a file or a voice cannot be used."""
     runtime = runtime_of(options, settings)
     info = model_of(runtime.model)
     values = {name: getattr(options, name) for name in PARAMS}
     values["seed"] = random_seed() if options.seed is None else options.seed
     chosen = {name: value for name, value in values.items() if value is not None}
+    GenerationParams.check_known(chosen, info.config)
     request = Request(
-        script=script_of(options.script, options.file),
+        script=script_of(options.script, options.file) if script is None else script,
         params=replace(info.config.defaults, **chosen),
         model=info,
         runtime=runtime,
@@ -69,5 +75,5 @@ def request_of(options: argparse.Namespace, settings: Settings, with_audio: bool
         normalise=options.normalise,
         pronunciations=pronunciations_of(options),
     )
-    kept = KeptVoices.of_this_user(settings)
-    return with_voices(request, options.voice, kept, with_files=True)
+    kept = KeptVoices.for_user(settings)
+    return add_voices(request, options.voice, kept, with_files=True)

@@ -1,4 +1,5 @@
-"""The Descript Audio Codec: waveforms to codes and back, whole or as a stream.
+"""What every codec does (`Codec`), and the Descript Audio Codec: waveforms to codes and back, whole
+or as a stream. Mimi is in mimi/.
 
 Shapes: N samples, T frames, C codebooks. Where the network comes from is in files.py and
 weights.py, how it is computed in decoder.py and convolution.py.
@@ -7,15 +8,18 @@ weights.py, how it is computed in decoder.py and convolution.py.
 from __future__ import annotations
 
 import hashlib
+from abc import ABC, abstractmethod
 from collections.abc import Generator
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
+from dia_demo.codec.config import CodecFormat
+from dia_demo.codec.convolution import BackendChoice
 from dia_demo.codec.decoder import StreamingDecoder, StreamState, macs_per_frame
 from dia_demo.codec.files import find_codec
 from dia_demo.codec.highpass import HighPass
@@ -33,7 +37,7 @@ _LONGEST_BLOCK = 32
 
 def open_codec(
     folder: Path | str | None = None, *, allow_download: bool = True, precision: str = "auto"
-) -> Generator[float, None, Codec]:
+) -> Generator[float, None, DacCodec]:
     """The codec of a checkpoint folder, or Descript's 44.1 kHz codec where it has none of its own.
 
     Yields the fraction fetched. precision: of decoding; "auto", "float32" or "bfloat16" (encoding
@@ -41,19 +45,19 @@ def open_codec(
     """
     folder = None if folder is None else Path(folder)
     source = yield from find_codec(folder, allow_download=allow_download)
-    return Codec(open_dac(source), precision)
+    return DacCodec(open_dac(source), precision)
 
 
 def load_codec(
     folder: Path | str | None = None, *, allow_download: bool = True, precision: str = "auto"
-) -> Codec:
+) -> DacCodec:
     """`open_codec` as a blocking call."""
     return result_of(open_codec(folder, allow_download=allow_download, precision=precision))
 
 
-def random_codec(seed: int = 0, precision: str = "auto", **kwargs) -> Codec:
+def random_codec(seed: int = 0, precision: str = "auto", **kwargs) -> DacCodec:
     """A codec of random weights from the arguments of dac.DAC: quiet noise, for tests and tools."""
-    return Codec(random_dac(seed, **kwargs), precision)
+    return DacCodec(random_dac(seed, **kwargs), precision)
 
 
 def random_dac(seed: int = 0, **kwargs) -> StoredDac:
@@ -74,46 +78,35 @@ def random_dac(seed: int = 0, **kwargs) -> StoredDac:
     return StoredDac(f"random weights, seed {seed}", net, read)
 
 
-class Codec:
-    """A loaded DAC. Rates are in Hz; `source` says where the weights come from, `choice` how
-    decoding is computed and why. The encoder is loaded at its first use."""
+class CodecStream(Protocol):
+    """Codes that arrive in pieces, and their samples."""
 
-    def __init__(self, stored: StoredDac, precision: str = "auto") -> None:
-        net = stored.net
-        self.source = stored.label
-        self.sample_rate = int(net.sample_rate)
-        self.hop_length = int(net.hop_length)
-        self.num_codebooks = int(net.n_codebooks)
-        self.codebook_size = int(net.codebook_size)
-        self.context = decoder_context(net.decoder, self.hop_length)
-        self._stored = stored
-        self._encoder: Any = None
-        self._decoder = StreamingDecoder(
-            stored.read,
-            macs_per_frame(stored.shapes, list(net.decoder_rates)),
-            self.num_codebooks,
-            len(net.decoder_rates),
-            self.frames_per_second,
-            precision,
-        )
-        self.choice = self._decoder.choice
-        cutoff = stored.highpass_hz
-        self._highpass = HighPass(cutoff, self.sample_rate) if cutoff else None
+    def push(self, codes_TC: np.ndarray) -> np.ndarray:
+        """Add codes [k, C]; returns the float32 samples that are complete."""
 
-    @cached_property
+    def finish(self) -> np.ndarray:
+        """The remaining samples; no codes follow."""
+
+
+class Codec(ABC):
+    """A loaded codec. Rates are in Hz; `source` says where the weights come from, `choice` how
+    decoding is computed and why."""
+
+    def __init__(self, source: str, format: CodecFormat, choice: BackendChoice) -> None:
+        self.source, self.choice = source, choice
+        self.sample_rate, self.hop_length = format.sample_rate, format.hop_length
+        self.num_codebooks, self.codebook_size = format.n_codebooks, format.codebook_size
+
+    @property
+    @abstractmethod
     def identity(self) -> str:
         """What its codes mean: a hash of its codebooks and its sample rate, in 32 hex digits. It is
         the same for all files of one codec, whatever their format."""
-        digest = hashlib.sha256(f"{self.sample_rate}".encode())
-        for number in range(self.num_codebooks):
-            codebook = self._stored.read(f"quantizer.quantizers.{number}.codebook.weight")
-            digest.update(codebook.numpy().astype("<f4").tobytes())
-        return digest.hexdigest()[:32]
 
     @property
+    @abstractmethod
     def numerics(self) -> str:
         """How decoding is computed: what is rounded where."""
-        return f"{self.choice.precision}, {self.choice.backend}, {snake_kind()} activation"
 
     @property
     def frames_per_second(self) -> float:
@@ -124,19 +117,15 @@ class Codec:
 
         Raises RunError where the samples are not finite.
         """
-        num_frames = -(-len(samples_N) // self.hop_length)
-        if num_frames == 0:
+        if not len(samples_N):
             return np.zeros((0, self.num_codebooks), np.int16)
         if not np.isfinite(samples_N).all():
             raise RunError("The audio to encode contains NaN or infinite values.")
-        padded = np.zeros((1, 1, num_frames * self.hop_length), np.float32)
-        padded[0, 0, : len(samples_N)] = samples_N
-        if self._encoder is None:
-            self._encoder = self._stored.encoder()
-        # By one thread: with another number, torch rounds differently.
-        with torch.inference_mode(), torch_threads(1):
-            codes_1CT = self._encoder.encode(torch.from_numpy(padded))[1]
-        return codes_1CT[0, :, :num_frames].T.numpy().astype(np.int16)
+        return self.encode_finite(samples_N).astype(np.int16)
+
+    @abstractmethod
+    def encode_finite(self, samples_N: np.ndarray) -> np.ndarray:
+        """`encode` of at least one sample, all of them finite."""
 
     def decode(self, codes_TC: np.ndarray) -> np.ndarray:
         """Codes [T, C] to float32 [T * hop_length], in blocks so that memory stays bounded.
@@ -147,9 +136,9 @@ class Codec:
         stream = self.stream()
         return np.concatenate([stream.push(codes_TC), stream.finish()])
 
-    def stream(self) -> DecodeStream:
+    @abstractmethod
+    def stream(self) -> CodecStream:
         """A decoder for codes that arrive in pieces."""
-        return DecodeStream(self)
 
     def check_codes(self, codes_TC: np.ndarray) -> np.ndarray:
         """The codes as int64 [T, C], or an InputError that names what is wrong with them."""
@@ -169,6 +158,65 @@ class Codec:
             )
         return codes_TC.astype(np.int64)
 
+    def check_finite(self, samples_N: np.ndarray) -> np.ndarray:
+        """The decoded samples, unless one is not finite: then a RunError."""
+        if not np.isfinite(samples_N).all():
+            raise RunError(
+                "The codec produced NaN or infinite values, so the audio was discarded: its "
+                f"weights ({self.source}) may be damaged."
+            )
+        return samples_N
+
+
+class DacCodec(Codec):
+    """A loaded DAC. The encoder is loaded at its first use."""
+
+    def __init__(self, stored: StoredDac, precision: str = "auto") -> None:
+        net = stored.net
+        form = CodecFormat(
+            int(net.sample_rate), int(net.hop_length), int(net.n_codebooks), int(net.codebook_size)
+        )
+        self._decoder = StreamingDecoder(
+            stored.read,
+            macs_per_frame(stored.shapes, list(net.decoder_rates)),
+            form.n_codebooks,
+            len(net.decoder_rates),
+            form.frames_per_second,
+            precision,
+        )
+        super().__init__(stored.label, form, self._decoder.choice)
+        self.context = decoder_context(net.decoder, self.hop_length)
+        self._stored = stored
+        self._encoder: Any = None
+        cutoff = stored.highpass_hz
+        self._highpass = HighPass(cutoff, self.sample_rate) if cutoff else None
+
+    @cached_property
+    def identity(self) -> str:
+        digest = hashlib.sha256(f"{self.sample_rate}".encode())
+        for number in range(self.num_codebooks):
+            codebook = self._stored.read(f"quantizer.quantizers.{number}.codebook.weight")
+            digest.update(codebook.numpy().astype("<f4").tobytes())
+        return digest.hexdigest()[:32]
+
+    @property
+    def numerics(self) -> str:
+        return f"{self.choice.precision}, {self.choice.backend}, {snake_kind()} activation"
+
+    def encode_finite(self, samples_N: np.ndarray) -> np.ndarray:
+        num_frames = -(-len(samples_N) // self.hop_length)
+        padded = np.zeros((1, 1, num_frames * self.hop_length), np.float32)
+        padded[0, 0, : len(samples_N)] = samples_N
+        if self._encoder is None:
+            self._encoder = self._stored.encoder()
+        # By one thread: with another number, torch rounds differently.
+        with torch.inference_mode(), torch_threads(1):
+            codes_1CT = self._encoder.encode(torch.from_numpy(padded))[1]
+        return codes_1CT[0, :, :num_frames].T.numpy()
+
+    def stream(self) -> DecodeStream:
+        return DecodeStream(self)
+
     def advance(self, codes_TC: np.ndarray, state: StreamState, last: bool) -> np.ndarray:
         """Feed a stream's next codes, checked; returns the samples that are complete, float32 [N].
 
@@ -178,11 +226,7 @@ class Codec:
         """
         with torch.inference_mode():
             samples_N = self._decoder(torch.from_numpy(codes_TC), state, last).numpy()
-        if not np.isfinite(samples_N).all():
-            raise RunError(
-                "The codec produced NaN or infinite values, so the audio was discarded: its "
-                f"weights ({self.source}) may be damaged."
-            )
+        self.check_finite(samples_N)
         return self._highpass(samples_N, state) if self._highpass else samples_N
 
 
@@ -193,7 +237,7 @@ class DecodeStream:
     into the same blocks however they arrive, so that even the rounding is the same.
     """
 
-    def __init__(self, codec: Codec) -> None:
+    def __init__(self, codec: DacCodec) -> None:
         self._codec = codec
         self._state: StreamState = {}
         self._waiting_TC = np.zeros((0, codec.num_codebooks), np.int64)
@@ -213,13 +257,13 @@ class DecodeStream:
         while len(self._waiting_TC) >= self._block:
             blocks.append(self._advance(self._block))
             self._block, self._next = self._next, min(2 * self._next, _LONGEST_BLOCK)
-        return _joined(blocks)
+        return _join(blocks)
 
     def finish(self) -> np.ndarray:
         """The remaining samples; no codes follow."""
         self._finished = True
         if not self._frames:
-            return _joined([])
+            return _join([])
         rest = self._advance(len(self._waiting_TC), last=True)
         # Transposed convolutions of odd stride give fewer samples: the rest is silence.
         missing = self._frames * self._codec.hop_length - self._samples
@@ -251,5 +295,5 @@ def decoder_context(decoder: nn.Module, hop_length: int) -> tuple[int, int]:
     return max(0, -low), max(0, high)
 
 
-def _joined(chunks: list[np.ndarray]) -> np.ndarray:
+def _join(chunks: list[np.ndarray]) -> np.ndarray:
     return np.concatenate([np.zeros(0, np.float32), *chunks])

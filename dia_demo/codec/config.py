@@ -62,11 +62,11 @@ def read_codec_format(folder: Path) -> CodecFormat:
 
 def read_codec_config(file: Path) -> dict[str, Any]:
     """The parsed config.json of a codec, read again only when it changes."""
-    return dict(_parsed(file, file_stamp(file)))
+    return dict(_parse_config(file, file_stamp(file)))
 
 
 @lru_cache(maxsize=16)
-def _parsed(file: Path, _stamp: Stamp | None) -> dict[str, Any]:
+def _parse_config(file: Path, _stamp: Stamp | None) -> dict[str, Any]:
     return read_json(file)
 
 

@@ -22,10 +22,10 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from dia_demo.codec.pieces import Convolution, Make, in_pieces, piece_threads
+from dia_demo.codec.pieces import Convolution, Make, piece_threads, split_convolution
 from dia_demo.codec.winograd import GroupedWinogradConvolution, WinogradConvolution
 from dia_demo.machine.processor import has_avx512, is_x86, multiplies_bfloat16
-from dia_demo.model.autotune import Case, first_right, milliseconds_of
+from dia_demo.model.autotune import Case, choose_correct, milliseconds_of
 
 PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 # Relative L2 error against float64 that one convolution may have.
@@ -149,7 +149,7 @@ class BackendChoice:
         if backend in WINOGRAD and not WINOGRAD[backend].supports(weight_OIK):
             backend = self.general
         make = BACKENDS.get(backend, PlainConvolution)
-        return in_pieces(make, weight_OIK, bias_O.to(self.dtype), dilation, rows)
+        return split_convolution(make, weight_OIK, bias_O.to(self.dtype), dilation, rows)
 
 
 def choose_backend(
@@ -170,11 +170,11 @@ def choose_backend(
         if _suits(backend)
     }
     operation = f"the codec's convolutions in {precision}"
-    best = first_right(operation, cases) or REFERENCE
+    best = choose_correct(operation, cases) or REFERENCE
     general = best
     if best in WINOGRAD:
         others = {backend: case for backend, case in cases.items() if backend not in WINOGRAD}
-        general = first_right(f"{operation}, narrow", others) or REFERENCE
+        general = choose_correct(f"{operation}, narrow", others) or REFERENCE
     reason = f"{precision} ({why}), {best}: by a fixed rule for this class of processors"
     return BackendChoice(precision, best, general, reason)
 

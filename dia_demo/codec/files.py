@@ -18,9 +18,7 @@ from typing import TypeVar
 
 from dia_demo.errors import InputError, RunError
 from dia_demo.files import write_atomic
-from dia_demo.hub.fetch import fetch_file, locate_all
-from dia_demo.hub.transfer import RemoteFile
-from dia_demo.task import result_of
+from dia_demo.hub.fetch import fetch_file
 
 T = TypeVar("T")
 
@@ -50,7 +48,11 @@ def import_dac() -> types.ModuleType:
         return sys.modules["dac"]
     writer = type("SummaryWriter", (), {})
     try:
-        with quiet(), _stand_in("torchaudio"), _stand_in(_TENSORBOARD, SummaryWriter=writer):
+        with (
+            ignore_dac_warnings(),
+            _stand_in("torchaudio"),
+            _stand_in(_TENSORBOARD, SummaryWriter=writer),
+        ):
             return importlib.import_module("dac")
     except ImportError as error:
         raise RunError(
@@ -77,7 +79,7 @@ def _stand_in(name: str, **attributes: object) -> Iterator[None]:
 
 
 @contextmanager
-def quiet() -> Iterator[None]:
+def ignore_dac_warnings() -> Iterator[None]:
     """Suppress two deprecation warnings that dac causes with torch 2.13."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", r".*torch\.jit\.script.*deprecated")
@@ -107,7 +109,7 @@ def find_codec(
     looked for, where, and how to provide it.
     """
     if folder is not None and (folder / "codec").is_dir():
-        return _folder_source(folder / "codec")
+        return folder_source(folder / "codec")
     tried = []
     for find in _finders(allow_download):
         try:
@@ -125,28 +127,6 @@ def find_codec(
     )
 
 
-def codec_source(folder: Path | None = None, *, allow_download: bool = True) -> CodecSource:
-    """`find_codec` as a blocking call."""
-    return result_of(find_codec(folder, allow_download=allow_download))
-
-
-def is_codec_here(folder: Path) -> bool:
-    """Whether the codec of a checkpoint folder is on this machine. No network."""
-    try:
-        codec_source(folder, allow_download=False)
-    except InputError:
-        return False
-    return True
-
-
-def remote_codec_files(folder: Path) -> Generator[float, None, list[RemoteFile]]:
-    """What `find_codec` would take from the hub, with sizes; the files of `<folder>/codec` are the
-    checkpoint's. Raises InputError where the hub does not say."""
-    if (folder / "codec").is_dir() or is_codec_here(folder):
-        return []
-    return (yield from locate_all(HUB_NAME, HUB_FILES))
-
-
 def _finders(allow_download: bool) -> list:
     from huggingface_hub import is_offline_mode
 
@@ -154,7 +134,8 @@ def _finders(allow_download: bool) -> list:
     return cached if not allow_download or is_offline_mode() else [*cached, _hub, _descript_release]
 
 
-def _folder_source(folder: Path) -> CodecSource:
+def folder_source(folder: Path) -> CodecSource:
+    """The codec in a folder. Raises InputError where one of its files is missing."""
     config, weights = folder / "config.json", folder / "model.safetensors"
     for path in (config, weights):
         if not path.is_file():
@@ -174,18 +155,28 @@ def _descript_cache() -> CodecSource:
 
 
 def _hub_cache() -> CodecSource:
-    from huggingface_hub import hf_hub_download
-
-    config, weights = (
-        Path(hf_hub_download(HUB_NAME, name, local_files_only=True)) for name in HUB_FILES
-    )
-    return CodecSource(HUB_NAME, weights, config)
+    return cached_source(HUB_NAME)
 
 
 def _hub() -> Generator[float, None, CodecSource]:
-    config = yield from fetch_file(HUB_NAME, HUB_FILES[0], 0.0, 0.0)
-    weights = yield from fetch_file(HUB_NAME, HUB_FILES[1], 0.0, 1.0)
-    return CodecSource(HUB_NAME, weights, config)
+    return (yield from fetch_source(HUB_NAME))
+
+
+def cached_source(repository: str) -> CodecSource:
+    """A codec's repository in the hub's cache. Raises an error of the hub where it is not there."""
+    from huggingface_hub import hf_hub_download
+
+    config, weights = (
+        Path(hf_hub_download(repository, name, local_files_only=True)) for name in HUB_FILES
+    )
+    return CodecSource(repository, weights, config)
+
+
+def fetch_source(repository: str) -> Generator[float, None, CodecSource]:
+    """A codec's repository, fetched from the hub; yields the fraction."""
+    config = yield from fetch_file(repository, HUB_FILES[0], 0.0, 0.0)
+    weights = yield from fetch_file(repository, HUB_FILES[1], 0.0, 1.0)
+    return CodecSource(repository, weights, config)
 
 
 def _descript_release() -> Generator[float, None, CodecSource]:

@@ -64,15 +64,15 @@ def _run(jobs: Sequence[Callable[[], None]]) -> None:
         for job in jobs:
             job()
     else:
-        list(pool.map(_alone, jobs))
+        list(pool.map(_run_on_one_thread, jobs))
 
 
-def _alone(job: Callable[[], None]) -> None:
+def _run_on_one_thread(job: Callable[[], None]) -> None:
     with torch.inference_mode(), torch_threads(1):
         job()
 
 
-def in_pieces(
+def split_convolution(
     make: Make, weight_OIK: Tensor, bias_O: Tensor, dilation: int, rows: int
 ) -> Convolution:
     """A convolution in pieces: of its rows where they are many, else of its outputs."""

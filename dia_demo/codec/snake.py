@@ -31,13 +31,13 @@ class Snake:
         """Write the result to `out_TC`, which must not overlap x, or in place."""
         run = _kernels().get((x_TC.dtype, out_TC is None))
         if run is None:
-            self._by_torch(x_TC, x_TC if out_TC is None else out_TC)
+            self._compute_with_torch(x_TC, x_TC if out_TC is None else out_TC)
         elif out_TC is None:
             run(_array(x_TC), *self._parameters)
         else:
             run(_array(x_TC), *self._parameters, _array(out_TC))
 
-    def _by_torch(self, x_TC: Tensor, out_TC: Tensor) -> None:
+    def _compute_with_torch(self, x_TC: Tensor, out_TC: Tensor) -> None:
         wide = x_TC.float()
         sine = torch.mul(wide, self.alpha_C).sin_()
         torch.addcmul(wide, sine.square_(), self.per_alpha_C, out=sine)
@@ -80,7 +80,7 @@ def _check(run: Callable, dtype: torch.dtype, in_place: bool) -> None:
     activation = Snake(torch.tensor([0.3, 1.0, 2.5]))
     x_TC = torch.linspace(-20, 20, 63).reshape(21, 3).to(dtype)
     expected_TC, out_TC = torch.empty_like(x_TC), x_TC.clone()
-    activation._by_torch(x_TC, expected_TC)
+    activation._compute_with_torch(x_TC, expected_TC)
     if in_place:
         run(_array(out_TC), *activation._parameters)
     else:

@@ -20,7 +20,7 @@ from dia_demo.codec.config import check_codec_sizes, read_codec_config
 from dia_demo.codec.files import CodecSource, import_dac
 from dia_demo.codec.names import dac_name, fold, fold_names, from_transformers, is_transformers
 from dia_demo.errors import InputError
-from dia_demo.model.tensor_files import (
+from dia_demo.model.weights.tensor_files import (
     Shapes,
     shape_differences,
     unreadable_error,
@@ -77,7 +77,7 @@ def open_dac(source: CodecSource) -> StoredDac:
     except InputError:
         raise
     except Exception as error:  # torch and safetensors raise many types for a damaged file.
-        raise _unreadable(source, error) from error
+        raise _read_error(source, error) from error
     check_codec_sizes(kwargs, source.label)
     shapes = {name: shapes[stored] for name, stored in renamed.items()}
     sources = fold_names(shapes)
@@ -87,13 +87,13 @@ def open_dac(source: CodecSource) -> StoredDac:
         try:
             tensor = fold([get(renamed[source_name]) for source_name in sources[name]])
         except Exception as error:
-            raise _unreadable(source, error) from error
+            raise _read_error(source, error) from error
         if tensor.dim() > 1 and (reason := weight_fault(tensor)):
             raise InputError(f"{name} in the codec from {source.label} {reason}")
         return tensor
 
     if highpass_hz is not None and highpass_hz >= net.sample_rate / 2:
-        raise _bad_highpass(source.label, highpass_hz)
+        raise _highpass_error(source.label, highpass_hz)
     stored = StoredDac(source.label, net, read, highpass_hz)
     # Folding gives the direction's shape.
     _check_shapes(stored.shapes, {name: shapes[of[-1]] for name, of in sources.items()}, stored)
@@ -107,7 +107,7 @@ def build_dac(kwargs: dict, label: str = "config.json") -> Any:
     if unknown:
         raise InputError(f"{label}: the codec's config has unknown keys {sorted(unknown)}.")
     try:
-        with _without_initialization(dac), torch.device("meta"):
+        with _skip_initialization(dac), torch.device("meta"):
             net = dac.DAC(**kwargs)
         strides = [_product(kwargs.get(key)) for key in ("encoder_rates", "decoder_rates")]
     except (TypeError, ValueError, RuntimeError, ZeroDivisionError) as error:
@@ -120,7 +120,7 @@ def build_dac(kwargs: dict, label: str = "config.json") -> Any:
 
 
 @contextmanager
-def _without_initialization(dac: Any) -> Iterator[None]:
+def _skip_initialization(dac: Any) -> Iterator[None]:
     """Build convolutions without weight norm, and nothing with random values.
 
     On meta, weight norm and random values load torch's compiler: 80 MB and more than a second.
@@ -160,11 +160,11 @@ def _pop_highpass(kwargs: dict, label: str) -> float | None:
         return None
     cutoff = kwargs.pop(HIGHPASS)
     if type(cutoff) not in (int, float) or not cutoff > 0:
-        raise _bad_highpass(label, cutoff)
+        raise _highpass_error(label, cutoff)
     return float(cutoff)
 
 
-def _bad_highpass(label: str, cutoff: object) -> InputError:
+def _highpass_error(label: str, cutoff: object) -> InputError:
     return InputError(
         f"{label}: the codec's config has {HIGHPASS} {cutoff!r}; it must be a number of Hz above 0 "
         "and below half the sample rate. Remove it for no filter."
@@ -206,7 +206,7 @@ def _load_pickle(file: Path) -> dict:
         return torch.load(file, map_location="cpu", weights_only=True)
 
 
-def _unreadable(source: CodecSource, error: Exception) -> InputError:
+def _read_error(source: CodecSource, error: Exception) -> InputError:
     remedy = "Delete it and fetch it again."
     return unreadable_error(source.weights, error, "corrupted or not a codec", remedy)
 

@@ -56,7 +56,7 @@ class WinogradConvolution:
         rows = len(x_TI) - self.reach
         # A tile takes every `dilation`-th row, so `dilation` tiles lie inside one another.
         span = self.tile * self.dilation
-        groups = self._whole(-(-rows // span))
+        groups = self._round_up(-(-rows // span))
         x_TI = x_TI.contiguous()
         missing = groups * span + self.reach - len(x_TI)
         if missing:
@@ -96,7 +96,7 @@ class WinogradConvolution:
         """How many groups of tiles are computed at once, for the usual number of outputs."""
         return -(-self._most_tiles() // self.dilation)
 
-    def _whole(self, groups: int) -> int:
+    def _round_up(self, groups: int) -> int:
         """So many groups of tiles, or more if they must be a multiple of a number."""
         return groups
 
@@ -126,7 +126,7 @@ class GroupedWinogradConvolution(WinogradConvolution):
         groups = -(-rows // (2 * self.tile * self.dilation))
         return -(-groups // max(1, round(groups * self.dilation / self._most_tiles())))
 
-    def _whole(self, groups: int) -> int:
+    def _round_up(self, groups: int) -> int:
         return -(-groups // self.block) * self.block
 
     def _pack(self, weight_NOI: Tensor) -> Tensor:
@@ -172,7 +172,7 @@ def _transforms(tile: int) -> tuple[Tensor, Tensor, Tensor]:
         torch.tensor([[float(value) for value in row] for row in rows], dtype=torch.float64)
         for rows in (a, g, b)
     )
-    return _balanced(a_MN, g_NK, b_NN)
+    return _balance(a_MN, g_NK, b_NN)
 
 
 def _times(polynomial: list[Fraction], constant: Fraction) -> list[Fraction]:
@@ -181,7 +181,7 @@ def _times(polynomial: list[Fraction], constant: Fraction) -> list[Fraction]:
     return [h + constant * p for h, p in zip(higher, [*polynomial, Fraction(0)], strict=True)]
 
 
-def _balanced(a_MN: Tensor, g_NK: Tensor, b_NN: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+def _balance(a_MN: Tensor, g_NK: Tensor, b_NN: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """The same product with rows of one size, so that no intermediate value is much larger."""
     size = b_NN.abs().sum(1)
     b_NN, g_NK = b_NN / size[:, None], g_NK * size[:, None]

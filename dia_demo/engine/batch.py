@@ -5,26 +5,19 @@ All of it runs on the CPU, wherever the model runs (engine/decoder_model.py).
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Sequence
 from itertools import accumulate
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from dia_demo.config import GenerationParams
 from dia_demo.engine.decoder_model import DecoderCache, DecoderModel
-from dia_demo.engine.row import Row
+from dia_demo.engine.rows.base_row import BaseRow
 from dia_demo.engine.sampling import NOT_FINITE
-
-
-def read_row(model: DecoderModel, row: Row) -> DecoderCache:
-    """A row's cache after its text and its voice prompt, but for what the first step reads."""
-    cache = model.encode(row.text, row.params.cfg_scale, row.max_steps)
-    if row.position > 0:
-        codes = torch.from_numpy(row.previous_inputs)[None].expand(cache.halves, -1, -1)
-        model(codes, [cache])
-    return cache
+from dia_demo.machine.background import Background
 
 
 class Prefill:
@@ -38,26 +31,25 @@ class Prefill:
         self._reading: _Reading | None = None
         self.can_read_beside = model.can_prefill_ahead
 
-    def begin(self, row: Row) -> None:
+    def begin(self, row: BaseRow) -> None:
         """Begin to read a row in a thread, unless that reads another row or has read this one."""
         reading = self._reading
-        if reading is None or (reading.row is not row and not reading.is_alive()):
+        if reading is None or (reading.row is not row and not reading.thread.is_running):
             self._reading = _Reading(self._model, row)
-            self._reading.start()
 
-    def has_read(self, row: Row) -> bool:
+    def has_read(self, row: BaseRow) -> bool:
         """Whether the thread has read this row, so that `read` returns at once."""
         reading = self._reading
-        return reading is not None and reading.row is row and not reading.is_alive()
+        return reading is not None and reading.row is row and not reading.thread.is_running
 
-    def read(self, row: Row) -> None:
+    def read(self, row: BaseRow) -> None:
         """Read a row now, or wait for the thread if that reads it. Raises what the reading raised,
         in either thread."""
         if self._reading is None or self._reading.row is not row:
-            row.cache = read_row(self._model, row)
+            row.cache = row.read(self._model)
             return
         reading, self._reading = self._reading, None
-        reading.join()
+        reading.thread.join()
         if reading.error is not None:
             raise reading.error
         row.cache = reading.cache
@@ -65,41 +57,67 @@ class Prefill:
     def close(self) -> None:
         """Wait for the thread, and drop what it has read."""
         if self._reading is not None:
-            self._reading.join()
+            self._reading.thread.join()
             self._reading = None
 
 
-class _Reading(threading.Thread):
-    """Reads one row."""
+class _Reading:
+    """Reads one row, in a thread of its own."""
 
-    def __init__(self, model: DecoderModel, row: Row) -> None:
-        super().__init__(name="prefill", daemon=True)
+    def __init__(self, model: DecoderModel, row: BaseRow) -> None:
         self._model, self.row = model, row
         self.cache: DecoderCache | None = None
         self.error: Exception | None = None
+        self.thread = Background("prefill", self._read).start()
 
-    def run(self) -> None:
+    def _read(self) -> None:
         try:
-            self.cache = read_row(self._model, self.row)
+            self.cache = self.row.read(self._model)
         except Exception as error:  # Raised again in the thread that runs the steps.
             self.error = error
 
 
-class Batch:
-    """Rows that advance together. A new one is built whenever a row joins or leaves, so that a step
-    allocates next to nothing."""
+class DecodedRow(Protocol):
+    """What a batch needs of a row of Dia (engine/row.py)."""
 
-    def __init__(self, model: DecoderModel, rows: Sequence[Row]) -> None:
+    make_sampler: ClassVar[Any]
+    params: GenerationParams
+    cache: Any
+    steps: int
+
+    @property
+    def next_input(self) -> np.ndarray: ...
+
+    @property
+    def last_frame(self) -> np.ndarray: ...
+
+    @property
+    def done(self) -> bool: ...
+
+    def draw_uniforms(self, out: Tensor) -> None: ...
+
+    def steer(self, codes: np.ndarray, logits_V: np.ndarray) -> None: ...
+
+    def accept(self, codes: np.ndarray) -> None: ...
+
+    def fail_not_finite(self) -> None: ...
+
+
+class Batch:
+    """Rows of Dia that advance together. A new one is built whenever a row joins or leaves, so
+    that a step allocates next to nothing."""
+
+    def __init__(self, model: DecoderModel, rows: Sequence[DecodedRow]) -> None:
         caches = [row.cache for row in rows if row.cache is not None]
         assert len(caches) == len(rows), "a row joins with its cache"
         self._model = model
         self._rows = list(rows)
         self._caches = caches
         decoder = model.config.decoder
-        halves = [cache.halves for cache in caches]
-        self._sample_codes = rows[0].make_sampler([row.params for row in rows], halves, decoder)
-        ends = list(accumulate(halves))
-        self._slots = [slice(end - count, end) for end, count in zip(ends, halves, strict=True)]
+        branches = [cache.branches for cache in caches]
+        self._sample_codes = rows[0].make_sampler([row.params for row in rows], branches, decoder)
+        ends = list(accumulate(branches))
+        self._slots = [slice(end - count, end) for end, count in zip(ends, branches, strict=True)]
         # Written by each step.
         slots, channels = ends[-1], decoder.num_channels
         self._codes = torch.empty(slots, 1, model.config.codes_per_step, dtype=torch.int64)
@@ -129,11 +147,7 @@ class Batch:
             if row.done:
                 continue
             if codes[0] == NOT_FINITE:
-                row.fail(
-                    f"The decoder returned a non-finite number at step {row.steps + 1}. The take "
-                    "is dropped, because its audio would be noise. Try float32; if that fails too, "
-                    "the weights are damaged: fetch them again."
-                )
+                row.fail_not_finite()
                 continue
             row.steer(codes, logits_BCV[slots.start, -1].numpy())
             row.accept(codes)

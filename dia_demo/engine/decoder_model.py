@@ -23,10 +23,10 @@ class DeviceFailed(RunError):
 
 
 class DecoderCache(Protocol):
-    """What a model keeps of one row between steps; `halves`: see `ModelConfig.halves`."""
+    """What a model keeps of one row between steps; `branches`: see `ModelConfig.branches`."""
 
     @property
-    def halves(self) -> int: ...
+    def branches(self) -> int: ...
 
     @property
     def text_place(self) -> int | None:
@@ -56,7 +56,7 @@ class DecoderModel(Protocol):
     def __call__(self, codes_BTC: Tensor, caches: Sequence[Any]) -> Tensor:
         """Feed the codes of T more steps to each row; caches are those that `encode` returned.
 
-        codes_BTC int64: B is the sum of the caches' halves, C `ModelConfig.codes_per_step`. T > 1
+        codes_BTC int64: B is the sum of the caches' branches, C `ModelConfig.codes_per_step`. T > 1
         only into empty caches (a voice prompt). Returns float32 logits [B, T, C, V] of each step's
         first frame, or only the last step's, [B, 1, C, V].
         """

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator, Sequence
 from contextlib import closing
 from dataclasses import replace
+from functools import lru_cache
 
 import numpy as np
 
@@ -14,18 +15,26 @@ from dia_demo.config import ModelConfig, RuntimeConfig
 from dia_demo.engine.engine_thread import EngineThread, EventStream
 from dia_demo.engine.events import Event, Failed, Loading
 from dia_demo.engine.family import ModelInfo
-from dia_demo.engine.memory import rows_that_fit
-from dia_demo.engine.model_loader import ModelLoader, PlacedModel, as_loading, load_on_cpu
-from dia_demo.engine.row import Row
+from dia_demo.engine.loading.memory import rows_that_fit
+from dia_demo.engine.loading.model_loader import (
+    ModelLoader,
+    PlacedModel,
+    load_on_cpu,
+    loading_events,
+)
 from dia_demo.engine.row_stream import RowStream, StreamSettings
+from dia_demo.engine.rows.base_row import BaseRow
 from dia_demo.engine.sampling import check_sampler
-from dia_demo.engine.scheduler import PLACES, Turns
+from dia_demo.engine.scheduler import PLACES, SPARE_PLACES, Turns
 from dia_demo.errors import RunError
 from dia_demo.machine.processor import numerics_here
 from dia_demo.model.cpu_model import torch_threads
-from dia_demo.prompt.prompt import at_analysis_rate
-from dia_demo.prompt.speech import median_pitch
+from dia_demo.prompt.prompt import resample_for_analysis
+from dia_demo.prompt.voice_traits import VoiceTraits, voice_traits
 from dia_demo.task import result_of
+
+# The voice prompts whose traits are kept: decoding one takes seconds with Dia's codec.
+PROMPTS_KEPT = 8
 
 
 class Engine:
@@ -51,10 +60,16 @@ class Engine:
         self._close_model = placed.close
         self._notes = (self.loaded.note,) if self.loaded and self.loaded.note else ()
         self._codec: Codec | None = None
+        spare = min(SPARE_PLACES, places // 2)
         if self.loaded is not None:
-            places = rows_that_fit(info, self.placement.precision, places)
+            fitting = rows_that_fit(info, self.placement.precision, places + spare)
+            places, spare = min(places, fitting), max(0, fitting - places)
         self.places = places
-        self._thread = EngineThread(self.model, places, turns, self.placement.device, self.close)
+        self._traits_of = lru_cache(PROMPTS_KEPT)(self._measure_traits)
+        device, free_cores = self.placement.device, min(places, self.placement.free_cores)
+        self._thread = EngineThread(
+            self.model, places, turns, device, self.close, spare, free_cores
+        )
 
     @classmethod
     def load(
@@ -89,7 +104,7 @@ class Engine:
             assert self.info.folder is not None, "the model was loaded from it"
             loading = self.info.family.codecs.open(self.info.folder)
             threads = self.placement.threads
-            self._codec = yield from as_loading("Loading the codec", loading, threads)
+            self._codec = yield from loading_events("Loading the codec", loading, threads)
         return self._codec
 
     @property
@@ -106,15 +121,15 @@ class Engine:
         """The checkpoint's codec, loaded at the first access."""
         return self.load_codec()
 
-    def semitones_of(self, prompt: np.ndarray) -> float | None:
-        """The median pitch above 100 Hz of a voice prompt [frames, C], of a model with voices by
-        name. Measured after the codec, so that a prompt is the same one as a file and as codes."""
-        if self.config.voices is None:
-            return None
+    def traits_of(self, prompt: np.ndarray) -> VoiceTraits:
+        """How a voice prompt [frames, C] sounds. Measured after the codec, so that a prompt is the
+        same one as a file and as codes, and once for all takes with the same one."""
+        return self._traits_of(prompt.tobytes(), prompt.shape, prompt.dtype.str)
+
+    def _measure_traits(self, codes: bytes, shape: tuple[int, ...], dtype: str) -> VoiceTraits:
         with torch_threads(self.placement.threads):
-            wave = self.codec.decode(prompt)
-        hertz = median_pitch(at_analysis_rate(wave, self.info.codec.sample_rate))
-        return None if hertz is None else float(12 * np.log2(hertz / 100))
+            wave = self.codec.decode(np.frombuffer(codes, dtype).reshape(shape).copy())
+        return voice_traits(resample_for_analysis(wave, self.info.codec.sample_rate))
 
     def warm_up(self) -> None:
         """Run model and codec once on very little, so that everything built lazily is built."""
@@ -132,7 +147,7 @@ class Engine:
 
     def stream(
         self,
-        rows: Sequence[Row],
+        rows: Sequence[BaseRow],
         expected_seconds: Sequence[float],
         with_audio: bool = True,
         speeds: Sequence[float] | None = None,
@@ -143,7 +158,7 @@ class Engine:
 
     def submit(
         self,
-        rows: Sequence[Row],
+        rows: Sequence[BaseRow],
         expected_seconds: Sequence[float],
         with_audio: bool = True,
         speeds: Sequence[float] | None = None,
@@ -152,8 +167,9 @@ class Engine:
         ends with Finished, Cancelled or Failed; its Started event comes when it has a place.
 
         expected_seconds: an estimate of each row's audio at speed 1. speeds: of each row's audio, 1
-        if left out. Without audio no codec is loaded and results contain codes only. Raises
-        RunError once the engine is closed.
+        if left out. Without audio no codec is loaded and results contain codes only. A row that
+        comes alone is assumed to be heard while it is generated. Raises RunError once the engine is
+        closed.
         """
         settings = StreamSettings(
             model=self.info.name,
@@ -162,6 +178,7 @@ class Engine:
             codec=self.codec if with_audio else None,
             numerics=self._numerics(with_audio),
             check_take=self._check_take,
+            is_heard=len(rows) == 1,
         )
         seconds_and_speeds = zip(expected_seconds, speeds or [1.0] * len(rows), strict=True)
         return self._thread.submit(

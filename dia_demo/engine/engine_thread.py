@@ -1,8 +1,8 @@
 """The thread of an engine: it owns the scheduler, and is the only one that runs steps.
 
-Requests come in from any thread, and each reads its events from a stream of its own. The thread
-also decodes the audio between two steps: it keeps all cores busy, so a second thread would only
-take turns with it. A slow reader delays nobody; its events wait in its stream.
+Requests come in from any thread, and each reads its events from a stream of its own. Where the
+steps leave cores free, audio is decoded there; otherwise between two steps. A slow reader delays
+nobody; its events wait in its stream.
 """
 
 from __future__ import annotations
@@ -10,17 +10,22 @@ from __future__ import annotations
 import queue
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from time import perf_counter
 
 from dia_demo.engine.decoder_model import DecoderModel, DeviceFailed
 from dia_demo.engine.events import Cancelled, Event, Failed, Finished
-from dia_demo.engine.row import Row
-from dia_demo.engine.row_stream import RowStream
+from dia_demo.engine.row_stream import Part, RowStream
+from dia_demo.engine.rows.base_row import BaseRow
 from dia_demo.engine.scheduler import PLACES, Scheduler, Turns, reason_of
+from dia_demo.engine.sound.side_threads import SideThreads
 from dia_demo.errors import RunError
+from dia_demo.machine.background import Background
 
 # The longest time to wait for a step.
 END_SECONDS = 20.0
+# How often rows that all wait for text are looked at.
+TEXT_SECONDS = 0.02
 # Without rows for so long the thread ends, and with it its hold on the model; the next request
 # starts another.
 IDLE_SECONDS = 5.0
@@ -82,7 +87,8 @@ class EventStream(Iterator[Event]):
 class EngineThread:
     """Runs the rows of all requests in one thread, which runs while there are any.
 
-    device: of the model. device_failed: called when the model's device fails, which ends all rows.
+    places, turns, spare: see Scheduler. device: of the model. device_failed: called when the
+    model's device fails, which ends all rows. free_cores: those that steps do not use.
     """
 
     def __init__(
@@ -92,15 +98,18 @@ class EngineThread:
         turns: Turns | None = None,
         device: str = "cpu",
         device_failed: Callable[[], None] = lambda: None,
+        spare: int = 0,
+        free_cores: int = 0,
     ) -> None:
-        self._scheduler = Scheduler(model, places, turns)
+        self._side = SideThreads(free_cores)
+        self._scheduler = Scheduler(model, places, turns, spare)
         self._device, self._device_failed = device, device_failed
         self._arrivals: queue.SimpleQueue[tuple[EventStream, Sequence[RowStream]] | None] = (
             queue.SimpleQueue()
         )
-        self._streams: dict[Row, tuple[RowStream, EventStream]] = {}
+        self._streams: dict[BaseRow, tuple[RowStream, EventStream]] = {}
         self._lock = threading.Lock()
-        self._thread: threading.Thread | None = None
+        self._thread: Background | None = None
         self._closed = False
 
     def submit(self, rows: Sequence[RowStream]) -> EventStream:
@@ -109,10 +118,9 @@ class EngineThread:
         with self._lock:
             if self._closed:
                 raise RunError(CLOSED)
-            self._arrivals.put((stream, rows))
             if self._thread is None:
-                self._thread = threading.Thread(target=self._run, name="engine", daemon=True)
-                self._thread.start()
+                self._thread = Background("engine", self._run).start()
+            self._arrivals.put((stream, rows))
         return stream
 
     def close(self) -> None:
@@ -125,30 +133,36 @@ class EngineThread:
             thread.join(END_SECONDS)
 
     def _is_inside(self) -> bool:
-        return threading.current_thread() is self._thread
+        thread = self._thread
+        return thread is not None and thread.is_current
 
     def _run(self) -> None:
-        while self._take_arrivals():
+        pause = 0.0
+        while self._take_arrivals(pause):
+            pause = 0.0
             try:
-                self._advance()
+                pause = 0.0 if self._advance() else TEXT_SECONDS
             except DeviceFailed as error:
                 self._fail(list(self._streams), str(error), self._device)
                 self._device_failed()
             except Exception as error:  # Of the step, so of all rows in it.
                 advancing = [row for row in self._scheduler.running if row.cache is not None]
                 self._fail(advancing or list(self._streams), reason_of(error))
+        self._side.close()
         self._fail(list(self._streams), CLOSED)
         self._scheduler.close()
 
-    def _take_arrivals(self) -> bool:
+    def _take_arrivals(self, pause: float) -> bool:
         """Let the rows wait that have come meanwhile; without any rows, wait for the first. Returns
-        whether the thread goes on: it ends if none comes."""
+        whether the thread goes on: it ends if none comes. pause: how long to wait in any case."""
         while True:
+            timeout = pause if self._streams else IDLE_SECONDS
             try:
-                arrival = self._arrivals.get(not self._streams, IDLE_SECONDS)
+                arrival = self._arrivals.get(timeout > 0, timeout)
             except queue.Empty:
                 if self._streams:
                     return True
+                self._side.close()
                 with self._lock:
                     if self._arrivals.empty():
                         self._thread = None
@@ -160,9 +174,11 @@ class EngineThread:
             self._streams |= {stream.row: (stream, events) for stream in streams}
             self._scheduler.add([stream.row for stream in streams])
             del arrival, events, streams  # The next one may be long in coming.
+            pause = 0.0
 
-    def _advance(self) -> None:
-        """One step of all rows that have a place, and their events."""
+    def _advance(self) -> bool:
+        """One step of all rows that have a place, and their events. Returns whether there was
+        anything to do."""
         began = perf_counter()
         stopped, placed = self._scheduler.schedule()
         for row in placed:
@@ -172,26 +188,61 @@ class EngineThread:
         seconds = perf_counter() - began
         for row in changed:
             self._streams[row][0].note_step(seconds, others=len(changed) - 1)
-        for row in stopped + changed:
+        # Whoever waits for the rest of a text hears what there is of it.
+        others = (row for row in self._scheduler.running if row not in changed)
+        for row in stopped + changed + [row for row in others if row.needs_text()]:
             self._report(row)
+        return bool(stopped or placed or changed)
 
-    def _report(self, row: Row) -> None:
+    def _report(self, row: BaseRow) -> None:
         """The row's events after a step. It fails alone if its audio cannot be decoded."""
         stream, events = self._streams[row]
+        if stream.ended:  # Its audio could not be decoded.
+            self._streams.pop(row)
+            return
+        is_busy = stream.parts_left > 0
+        is_due = stream.is_due or (stream.has_piece and self._side.is_free(stream.serial))
+        if not is_due or (is_busy and not stream.is_over):
+            return
         try:
-            for event in stream.after_step():
-                events.put(event)
+            part = stream.next_part()
+            if is_busy or self._side.is_free(stream.serial):
+                stream.parts_submitted += 1
+                self._side.submit(stream.serial, partial(_send_beside, stream, events, part))
+                is_sent = part.is_last
+            else:
+                _send(stream, events, part)
+                is_sent = stream.ended
         except DeviceFailed:
             raise
         except Exception as error:
             self._fail([row], reason_of(error))
-        if stream.ended:
-            self._streams.pop(row, None)
+        else:
+            if is_sent:
+                self._streams.pop(row)
 
-    def _fail(self, rows: Sequence[Row], message: str, device: str = "cpu") -> None:
+    def _fail(self, rows: Sequence[BaseRow], message: str, device: str = "cpu") -> None:
         for row in rows:
             self._scheduler.remove(row)
             if row in self._streams:
                 stream, events = self._streams.pop(row)
                 stream.ended = True
                 events.put(Failed(message, stream.index, device))
+
+
+def _send(stream: RowStream, events: EventStream, part: Part) -> None:
+    for event in stream.events_of(part):
+        events.put(event)
+
+
+def _send_beside(stream: RowStream, events: EventStream, part: Part) -> None:
+    """The same in another thread. A row whose audio cannot be decoded leaves after its step."""
+    try:
+        if not stream.ended:
+            _send(stream, events, part)
+    except Exception as error:
+        stream.ended = True
+        stream.row.abandon()
+        events.put(Failed(reason_of(error), stream.index))
+    finally:
+        stream.parts_done += 1

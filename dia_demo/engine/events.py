@@ -15,6 +15,7 @@ from enum import StrEnum
 import numpy as np
 
 from dia_demo.engine.time_left import TimeLeft
+from dia_demo.prompt.voice_traits import TraitsOfBoth
 
 REPORT_SECONDS = 0.2  # The time between two events of work in progress.
 
@@ -79,6 +80,7 @@ class Progress:
     step counts decoder steps of this row; audio_seconds is the audio of its tokens so far;
     realtime_factor is that audio over the wall time since the row started; expected_seconds of the
     whole take's audio is an estimate; others: how many other rows advance in the same steps now.
+    words: those that began since the last report, of models that know them.
     """
 
     step: int
@@ -89,6 +91,7 @@ class Progress:
     row: int = 0
     left: TimeLeft | None = None
     others: int = 0
+    words: tuple[SpokenWord, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -138,13 +141,24 @@ class Figures:
 
 
 @dataclass(frozen=True)
+class SpokenWord:
+    """A word as the script has it, when it begins in the take in seconds, and its speaker, 1 or
+    2."""
+
+    word: str
+    seconds: float
+    speaker: int
+
+
+@dataclass(frozen=True)
 class Result:
     """What a row produced: codes int16 [frames, channels] with delays undone, and measurements.
 
     samples is float32 [n], or None without a codec. voices: the names of those of S1 and S2, where
     the model has names for them (see `Row.voices`). places: int32 [frames], for each frame of codes
     the byte of the row's text that was read for it (-1 in a pause that was made longer); None for a
-    model that does not follow its text.
+    model that does not follow its text. expected_voices: how S1 and S2 should sound, None where it
+    is not known. words: see `BaseRow.words`.
     """
 
     codes: np.ndarray
@@ -152,6 +166,8 @@ class Result:
     figures: Figures
     voices: tuple[str | None, str | None] | None = None
     places: np.ndarray | None = None
+    expected_voices: TraitsOfBoth = (None, None)
+    words: tuple[SpokenWord, ...] | None = None
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Row: one take while it is generated. Its parameters, generator, tokens, end and cancel flag.
+"""Row: one take of Dia while it is generated. Its tokens, its voices and its end.
 
 Positions are Dia's: 0 is BOS, a voice prompt of n frames fills 1..n, the first new frame is n + 1.
 A step reads the position `Row.position`, with several frames a step (F) those before it too: it is
@@ -12,28 +12,31 @@ import threading
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from dia_demo.config import GenerationParams, ModelConfig
-from dia_demo.engine.decoder_model import DecoderCache
+from dia_demo.engine.batch import Batch
+from dia_demo.engine.decoder_model import DecoderCache, DecoderModel
 from dia_demo.engine.events import FinishReason
+from dia_demo.engine.rows.base_row import BaseRow
 from dia_demo.engine.sampling import Sampler
-from dia_demo.engine.turns.passages import readable
+from dia_demo.engine.turns.passages import readable, speakers_of
 from dia_demo.engine.turns.voices import TurnVoices
 from dia_demo.errors import InputError
 from dia_demo.model.delay import UNKNOWN, apply_delay, revert_delay
+from dia_demo.prompt.voice_traits import TraitsOfBoth, VoiceTraits
 from dia_demo.voices import NO_NAMES, VoiceNames
 
 
-class Row:
-    """One row of a batch.
+class Row(BaseRow):
+    """One row of Dia.
 
     text: the bytes the encoder reads, including a prompt's transcript. prompt: codes [frames, C] or
-    None; said: how many bytes of the text it says; prompt_semitones, chosen: see TurnVoices.
-    cancel: set from any thread, at any time, to stop the row. Raises InputError where a parameter
-    is out of range, the prompt leaves no room, or the model has no voice of a chosen name.
+    None; said: how many bytes of the text it says; prompt_voice, chosen: see TurnVoices.
+    Raises InputError also where the prompt leaves no room, or the model has no voice of a chosen
+    name.
     """
 
+    make_batch = Batch
     # Draws the codes of several rows at once.
     make_sampler = Sampler
 
@@ -45,20 +48,14 @@ class Row:
         prompt: np.ndarray | None = None,
         cancel: threading.Event | None = None,
         said: int = 0,
-        prompt_semitones: float | None = None,
+        prompt_voice: VoiceTraits | None = None,
         chosen: VoiceNames = NO_NAMES,
     ) -> None:
-        self.config = config
-        # Whose row it is, for those who decide about turns.
-        self.owner: object = None
-        self.text = text
-        self.params = params.checked(config)
-        self.cancel = cancel or threading.Event()
-        self.cache: DecoderCache | None = None
+        prompt_frames = 0 if prompt is None else len(prompt)
+        super().__init__(config, text, params, prompt_frames, cancel)
         channels = config.decoder.num_channels
         prompt = np.zeros((0, channels), np.int64) if prompt is None else prompt
         check_prompt(prompt, config, self.params.max_tokens)
-        self.prompt_frames = len(prompt)
         delayed = apply_delay(prompt, config.delay_pattern, config.decoder.bos)
         frames = config.frames_per_step
         # Every position, and before them the BOS that the first step reads besides position 0.
@@ -67,9 +64,8 @@ class Row:
         self._tokens = self._fed[frames - 1 :]
         self._tokens[: len(delayed)] = delayed[: len(self._tokens)]
         self._known_positions = len(delayed)
-        self._generator = torch.Generator().manual_seed(self.params.seed)
         self._delay, self._max_delay = np.array(config.delay_pattern), config.max_delay
-        self.turns: TurnVoices | None = None
+        self._prompt_voice, self._prompted = prompt_voice, speakers_of(text[:said])
         if config.voices is not None:
             # Of a prompt without a transcript it is not known who speaks in it.
             with_marks = bool(said) or not self.prompt_frames
@@ -80,25 +76,19 @@ class Row:
                 text,
                 said,
                 prompt=prompt,
-                prompt_semitones=prompt_semitones,
+                prompt_voice=prompt_voice,
                 chosen=chosen,
                 with_marks=with_marks,
             )
         self._end: int | None = None
         self.position = self.prompt_frames - self.prompt_frames % frames
-        self.steps = 0
-        self.finish_reason: FinishReason | None = None
-        self.failure: str | None = None
-        self._is_abandoned = False
 
-    @property
-    def is_stopped(self) -> bool:
-        """Whether the row is to leave at the next boundary between two steps."""
-        return self._is_abandoned or self.cancel.is_set()
-
-    def abandon(self) -> None:
-        """Stop this row, from any thread: nobody waits for it."""
-        self._is_abandoned = True
+    def read(self, model: DecoderModel) -> DecoderCache:
+        cache = model.encode(self.text, self.params.cfg_scale, self.max_steps)
+        if self.position > 0:
+            codes = torch.from_numpy(self.previous_inputs)[None].expand(cache.branches, -1, -1)
+            model(codes, [cache])
+        return cache
 
     @property
     def next_input(self) -> np.ndarray:
@@ -124,20 +114,24 @@ class Row:
 
     @property
     def known_frames(self) -> int:
-        """New frames all of whose channels are known."""
         complete = self.position - self.config.max_delay
         last = complete if self._end is None else min(complete, self._end - 1)
         return max(0, last - self.prompt_frames)
 
     @property
     def voices(self) -> tuple[str | None, str | None] | None:
-        """The names of the voices of S1 and S2; None for one that has the voice prompt's, or where
-        the model has no voices by name."""
         return None if self.turns is None else self.turns.names
 
     @property
+    def expected_voices(self) -> TraitsOfBoth:
+        """Without voices by name, only that of a voice prompt with one speaker."""
+        if self.turns is not None:
+            return self.turns.traits
+        one, two = (self._prompt_voice if self._prompted == {k} else None for k in (1, 2))
+        return one, two
+
+    @property
     def surplus_turns(self) -> int | None:
-        """See `Figures`."""
         if self.turns is None or self._end is None or self.finish_reason != FinishReason.END:
             return None
         return self.turns.surplus(self._end - self.prompt_frames)
@@ -152,10 +146,6 @@ class Row:
         place = self.cache.text_place
         assert place is not None, "a model with voices by name follows its text"
         self.turns.steer(codes, logits_V, self._tokens[self.prompt_frames :], place)
-
-    def draw_uniforms(self, out: Tensor) -> None:
-        """Write uniforms in [0, 1) for one frame to out [C], independent of all other rows."""
-        out.uniform_(generator=self._generator)
 
     def accept(self, codes: np.ndarray) -> None:
         """Append the codes [C] predicted for the next position, and check whether the row ended.
@@ -180,22 +170,13 @@ class Row:
             codes = np.where(steps_after > self._delay, decoder.pad, codes)
         self._tokens[self.position] = codes
 
-    def fail(self, why: str) -> None:
-        """End the row without a result; `failure` is the reason."""
-        self.finish_reason, self.failure = FinishReason.FAILED, why
-
     @property
     def done(self) -> bool:
-        """Whether every channel of the last frame is known, or the row has failed."""
         if self.failure is not None:
             return True
         return self._end is not None and self.position - self._end >= self._max_delay - 1
 
     def codes(self, first: int = 0, last: int | None = None) -> np.ndarray:
-        """New frames first..last as codes int16 [frames, C], delays undone, out-of-range codes 0.
-
-        `last` defaults to the last known frame.
-        """
         last = self.known_frames if last is None else last
         start = self.prompt_frames
         frames = revert_delay(self._tokens, self.config.delay_pattern, start + first, start + last)

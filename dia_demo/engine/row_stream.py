@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import count
 from time import perf_counter
 
 import numpy as np
@@ -21,10 +22,11 @@ from dia_demo.engine.events import (
     FinishReason,
     Progress,
     Result,
+    SpokenWord,
     Started,
 )
-from dia_demo.engine.placement import Placement
-from dia_demo.engine.row import Row
+from dia_demo.engine.loading.placement import Placement
+from dia_demo.engine.rows.base_row import BaseRow
 from dia_demo.engine.sound.take_audio import TakeAudio
 from dia_demo.engine.sound.time_stretch import StretchedAudio
 from dia_demo.engine.turns.loudness import TurnLoudness
@@ -34,6 +36,9 @@ from dia_demo.model.cpu_model import torch_threads
 
 # Enough to start playing with: on a fast machine it is there long before the first report is due.
 FIRST_AUDIO_SECONDS = 0.4
+# A piece that is decoded ahead on a core that is free.
+PIECE_SECONDS = 0.6
+_SERIALS = count()
 
 
 @dataclass(frozen=True)
@@ -42,7 +47,7 @@ class StreamSettings:
 
     codec None: results contain codes only. numerics: see Figures. check_take(samples, sample_rate)
     raises DeviceFailed for a waveform that must not be returned; with it, audio is sent only once
-    all of it is checked.
+    all of it is checked. is_heard: somebody listens while they are generated.
     """
 
     model: str
@@ -51,6 +56,24 @@ class StreamSettings:
     codec: Codec | None
     numerics: dict[str, str]
     check_take: Callable[[np.ndarray, int], None] | None
+    is_heard: bool = False
+
+
+@dataclass(frozen=True)
+class Part:
+    """What a row has generated between two reports: codes [frames, C] as they are decoded, where
+    turns start in their samples, and the progress then. is_last: nothing follows. is_report: it is
+    time to report progress. words: those that began.
+    """
+
+    codes: np.ndarray
+    starts: list[int]
+    is_last: bool
+    is_report: bool
+    step: int
+    audio_seconds: float
+    others: int
+    words: tuple[SpokenWord, ...] = ()
 
 
 class RowStream:
@@ -59,7 +82,7 @@ class RowStream:
     `started`."""
 
     def __init__(
-        self, index: int, row: Row, expected: float, speed: float, settings: StreamSettings
+        self, index: int, row: BaseRow, expected: float, speed: float, settings: StreamSettings
     ) -> None:
         self.index, self.row, self.settings = index, row, settings
         rate = settings.format.sample_rate
@@ -74,12 +97,18 @@ class RowStream:
         self.chunks: list[np.ndarray] = []
         self.frames_read = 0
         self.codes: list[np.ndarray] = []
+        self.words: list[SpokenWord] = []
         turns, fps = row.turns, settings.format.frames_per_second
         self.pauses = Pauses(turns, row.params.seed, fps) if turns else None
         self.loudness = TurnLoudness(rate)
         self.token_seconds = self.codec_seconds = 0.0
         self.first_audio: float | None = None
         self.ended = False
+        self.serial = next(_SERIALS)
+        # Each is changed by one thread.
+        self.parts_submitted = self.parts_done = 0
+        if settings.codec is not None and settings.is_heard:
+            row.sound_left = self._sound_left
         # Of other rows: in the last step, and the most in one.
         self.others = self.most_others = 0
         self.began = self.reported = 0.0
@@ -91,6 +120,14 @@ class RowStream:
 
     def _seconds_of(self, frames: int) -> float:
         return frames / self.settings.format.frames_per_second / self.speed
+
+    def _sound_left(self, now: float) -> float:
+        """The seconds that somebody who plays it from its first sound on has left to play; before
+        that, less than none for as long as they have waited."""
+        if self.first_audio is None:
+            return self.began - now
+        sent = sum(map(len, self.chunks)) / self.settings.format.sample_rate
+        return sent - (now - self.began - self.first_audio)
 
     def started(self, others: int) -> Started:
         """The event of a row that has just got a place, beside so many others."""
@@ -116,51 +153,84 @@ class RowStream:
     def _note_others(self, others: int) -> None:
         self.others, self.most_others = others, max(self.most_others, others)
 
-    def after_step(self) -> Iterator[Event]:
-        """The events after a step: the end, or audio and progress every REPORT_SECONDS and once as
-        soon as there is a little audio."""
-        if self.row.failure is not None:
-            self.ended = True
-            yield Failed(self.row.failure, self.index)
-            return
-        cancelled = self.row.finish_reason == FinishReason.CANCELLED
-        ended = self.row.done or cancelled
-        now = perf_counter()
+    @property
+    def is_over(self) -> bool:
+        """Whether no step follows."""
+        return self.row.done or self.row.finish_reason == FinishReason.CANCELLED
+
+    @property
+    def parts_left(self) -> int:
+        """Parts that another thread decodes, now or later."""
+        return self.parts_submitted - self.parts_done
+
+    @property
+    def is_due(self) -> bool:
+        """Whether there is something to report after a step: the end, or audio and progress every
+        REPORT_SECONDS, once as soon as there is a little audio, and where the row waits for
+        text."""
+        if self.is_over:
+            return True
+        if self.row.needs_text():
+            return self.row.known_frames > self.frames_read
         is_first = self.reported == self.began and self.audio_seconds >= FIRST_AUDIO_SECONDS
-        if not (ended or is_first or now - self.reported >= events.REPORT_SECONDS):
+        return is_first or perf_counter() - self.reported >= events.REPORT_SECONDS
+
+    @property
+    def has_piece(self) -> bool:
+        """Whether there is enough new audio to be worth decoding while nobody waits for it."""
+        new = self.row.known_frames - self.frames_read
+        return new >= PIECE_SECONDS * self.settings.format.frames_per_second
+
+    def next_part(self) -> Part:
+        """What has been generated since the last part. Called between two steps."""
+        row, is_last, is_report = self.row, self.is_over, self.is_due
+        if is_report:
+            self.reported = perf_counter()
+        progress = row.steps, self.audio_seconds, self.others, self._new_words()
+        if row.failure is not None:
+            return Part(row.codes(0, 0), [], True, True, *progress)
+        codes, starts = row.codes(self.frames_read), []
+        self.frames_read = row.known_frames
+        if self.pauses is not None:
+            codes = self.pauses.push(codes, is_last)
+            hop = self.settings.format.sample_rate / self.settings.format.frames_per_second
+            starts = [round(hop * start) for start in self.pauses.starts]
+        return Part(codes, starts, is_last, is_report, *progress)
+
+    def events_of(self, part: Part) -> Iterator[Event]:
+        """The events of a part: its audio, and progress or the end. Parts come in order, in any
+        thread."""
+        row = self.row
+        if row.failure is not None:
+            self.ended = True
+            yield Failed(row.failure, self.index)
             return
-        self.reported = now
-        yield from self._decode(finish=ended)
-        if not ended:
-            yield self._progress()
+        yield from self._decode(part)
+        if not part.is_last:
+            if part.is_report:
+                yield self._progress(part)
             return
         self.ended = True
-        if cancelled:
-            yield Cancelled(self._result() if self.row.known_frames else None, self.index)
+        if row.finish_reason == FinishReason.CANCELLED:
+            yield Cancelled(self._result() if row.known_frames else None, self.index)
         else:
             yield Finished(self._result(), self.index)
 
-    def _decode(self, finish: bool) -> Iterator[AudioChunk]:
-        """Decode the new frames; yields the samples that are final."""
-        codes = self.row.codes(self.frames_read)
-        self.frames_read = self.row.known_frames
-        if self.pauses is not None:
-            codes = self.pauses.push(codes, finish)
-        self.codes.append(codes)
+    def _decode(self, part: Part) -> Iterator[AudioChunk]:
+        """Decode new frames; yields the samples that are final."""
+        self.codes.append(part.codes)
         if self.decoding is None:
             return
         began = perf_counter()
         with torch_threads(self.settings.placement.threads):
-            samples = self.decoding.push(codes)
-            if finish:
+            samples = self.decoding.push(part.codes)
+            if part.is_last:
                 samples = np.concatenate([samples, self.decoding.finish()])
         if self.pauses is not None:
-            hop = self.settings.format.sample_rate / self.settings.format.frames_per_second
-            starts = [round(hop * start) for start in self.pauses.starts]
-            samples = self.loudness.push(samples, starts, finish)
-        samples = self._checked(self._finished(self.audio, samples, finish), finish)
+            samples = self.loudness.push(samples, part.starts, part.is_last)
+        samples = self._check(self._push(self.audio, samples, part.is_last), part.is_last)
         if self.stretched is not None:
-            samples = self._finished(self.stretched, samples, finish)
+            samples = self._push(self.stretched, samples, part.is_last)
         self.codec_seconds += perf_counter() - began
         rate = self.settings.format.sample_rate
         start = sum(len(chunk) for chunk in self.chunks) / rate
@@ -171,7 +241,7 @@ class RowStream:
             self.first_audio = perf_counter() - self.began
         yield AudioChunk(samples, rate, start, self.index)
 
-    def _finished(
+    def _push(
         self, audio: TakeAudio | StretchedAudio, samples: np.ndarray, finish: bool
     ) -> np.ndarray:
         """The samples that `audio` gives for these."""
@@ -181,7 +251,7 @@ class RowStream:
         ended_by_itself = self.row.finish_reason == FinishReason.END
         return np.concatenate([samples, audio.finish(ended_by_itself)])
 
-    def _checked(self, samples: np.ndarray, finish: bool) -> np.ndarray:
+    def _check(self, samples: np.ndarray, finish: bool) -> np.ndarray:
         """The samples that may be returned: all at the end, where the whole has to be checked."""
         check_take = self.settings.check_take
         if check_take is None:
@@ -193,14 +263,21 @@ class RowStream:
         check_take(samples, self.settings.format.sample_rate)
         return samples
 
-    def _progress(self) -> Progress:
-        audio, wall = self.audio_seconds, perf_counter() - self.began
+    def _progress(self, part: Part) -> Progress:
+        audio, wall = part.audio_seconds, perf_counter() - self.began
         factor = audio / wall
         # A row that is longer than its estimate is expected to continue a little, up to its limit.
         expected = min(max(self.expected, 1.05 * audio), self.longest)
-        return Progress(
-            self.row.steps, audio, wall, factor, expected, self.index, others=self.others
-        )
+        progress = Progress(part.step, audio, wall, factor, expected, self.index)
+        return replace(progress, others=part.others, words=part.words)
+
+    def _new_words(self) -> tuple[SpokenWord, ...]:
+        """The words that began since the last call."""
+        if self.row.words is None:
+            return ()
+        new = self.row.words[len(self.words) :]
+        self.words += [replace(word, seconds=word.seconds / self.speed) for word in new]
+        return tuple(self.words[len(self.words) - len(new) :])
 
     def _result(self) -> Result:
         assert self.row.finish_reason is not None, "the row has ended"
@@ -231,7 +308,10 @@ class RowStream:
             shared_with=self.most_others,
         )
         codes = np.concatenate(self.codes)
-        return Result(codes, samples, figures, self.row.voices, self._places())
+        row = self.row
+        words = None if row.words is None else tuple(self.words)
+        places, expected = self._places(), row.expected_voices
+        return Result(codes, samples, figures, row.voices, places, expected, words)
 
     def _places(self) -> np.ndarray | None:
         """See `Result.places`."""

@@ -28,17 +28,17 @@ EXPECTED = [[13, 14, 15], [11, 4, 5], [6, 7, 8], [NOT_FINITE] * 3]
 class Sampler:
     """Samples the codes of R rows; made once for as long as the rows stay.
 
-    halves: how many slots each row has in the logits, 2, or 1 (without guidance, or with distilled
-    guidance), which is used for both.
+    branches: how many slots each row has in the logits, 2, or 1 (without guidance, or with
+    distilled guidance), which is used for both.
     """
 
     def __init__(
-        self, params: Sequence[GenerationParams], halves: Sequence[int], decoder: DecoderConfig
+        self, params: Sequence[GenerationParams], branches: Sequence[int], decoder: DecoderConfig
     ) -> None:
         from dia_demo.kernels.sampling import sample
 
         self._sample = sample
-        self._slots = slots(halves)
+        self._slots = slots(branches)
         self._parameters = (
             _float32(row.temperature for row in params),
             _float32(row.cfg_scale for row in params),
@@ -82,17 +82,17 @@ def check_sampler() -> None:
     else:
         if codes == EXPECTED:
             return
-        what = f"it gives {codes} instead of {EXPECTED}"
+        what = f"it returns {codes} instead of {EXPECTED}"
     raise RunError(
         f"The sampler does not work on this machine: {what}. Install the packages of "
         "requirements.txt again, unset NUMBA_DISABLE_JIT, or delete the folder of DIA_CACHE."
     )
 
 
-def slots(halves: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
+def slots(branches: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
     """Each row's slots in the logits: with the text and without it, int64 [R]."""
-    ends = np.cumsum(halves)
-    return ends - halves, ends - 1
+    ends = np.cumsum(branches)
+    return ends - branches, ends - 1
 
 
 def effective_top_p(params: GenerationParams) -> float:

@@ -2,24 +2,35 @@
 
 Rows wait, get a place, are read (prefilled) while the others go on, and then advance together, one
 decoder step at a time. A row leaves when it ends, is stopped or fails, and its place is free for
-the next one at the same boundary between two steps. Every row is computed as if it were alone.
+the next one at the same boundary between two steps. Every row is computed as if it were alone, so
+that a step may leave rows out: those whose text is still being written and has not come far enough,
+and those whose listeners have enough sound left while another listener has little.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Generator, Sequence
+from time import perf_counter
 from typing import Protocol
 
-from dia_demo.engine.batch import Batch, Prefill
+from dia_demo.engine.batch import Prefill
 from dia_demo.engine.decoder_model import DecoderModel, DeviceFailed
 from dia_demo.engine.events import FinishReason
-from dia_demo.engine.row import Row
+from dia_demo.engine.rows.base_row import BaseRow, Steps
 from dia_demo.errors import DiaDemoError, RunError
 
 # Each step reads the weights once for all rows, so further rows cost little until the arithmetic is
 # the limit.
 PLACES = 8
+# Beyond the places, so that somebody who has no row need not wait for one to end.
+SPARE_PLACES = 4
+# A listener with less sound than this is served first.
+ENOUGH_SECONDS = 2.0
+# A row without a listener is left out for so long at most.
+LONGEST_BREAK_SECONDS = 0.25
+# Batches that are kept while the same rows run: of all, and of those served first.
+_MOST_BATCHES = 4
 
 log = logging.getLogger(__name__)
 
@@ -27,58 +38,69 @@ log = logging.getLogger(__name__)
 class Turns(Protocol):
     """Whose row is next. Called in the thread of the scheduler."""
 
-    def next(self, waiting: Sequence[Row]) -> Row:
+    def next(self, waiting: Sequence[BaseRow]) -> BaseRow:
         """The waiting row that gets the next place."""
 
-    def begin(self, row: Row) -> None:
+    def begin(self, row: BaseRow) -> None:
         """The row has got a place."""
 
-    def end(self, row: Row) -> None:
+    def end(self, row: BaseRow) -> None:
         """The row has left its place."""
+
+    def may_exceed(self, row: BaseRow) -> bool:
+        """Whether the row may have a spare place, beyond those that are shared."""
 
 
 class FirstCome:
     """The turns of rows that all belong to one caller: in order."""
 
-    def next(self, waiting: Sequence[Row]) -> Row:
+    def next(self, waiting: Sequence[BaseRow]) -> BaseRow:
         return waiting[0]
 
-    def begin(self, row: Row) -> None: ...
+    def begin(self, row: BaseRow) -> None: ...
 
-    def end(self, row: Row) -> None: ...
+    def end(self, row: BaseRow) -> None: ...
+
+    def may_exceed(self, row: BaseRow) -> bool:
+        return False
 
 
 class Scheduler:
     """The rows of one model. One thread calls all methods, `schedule` and `step` in turn.
 
-    waiting: rows without a place. running: those with one, at most `places`; a row without a cache
-    has not been read yet.
+    waiting: rows without a place. running: those with one; a row without a cache has not been read
+    yet. places: the most rows that advance together. spare: the most that may run besides, see
+    `Turns.may_exceed`.
     """
 
     def __init__(
-        self, model: DecoderModel, places: int = PLACES, turns: Turns | None = None
+        self,
+        model: DecoderModel,
+        places: int = PLACES,
+        turns: Turns | None = None,
+        spare: int = 0,
     ) -> None:
-        self.waiting: list[Row] = []
-        self.running: list[Row] = []
+        self.waiting: list[BaseRow] = []
+        self.running: list[BaseRow] = []
         self._model, self._places, self._turns = model, places, turns or FirstCome()
+        self._spare = spare
         self._prefill = Prefill(model)
-        self._batch: Batch | None = None
-        self._next: Row | None = None
+        self._batches: dict[tuple[int, ...], Steps] = {}
+        self._next: BaseRow | None = None
 
-    def add(self, rows: Sequence[Row]) -> None:
+    def add(self, rows: Sequence[BaseRow]) -> None:
         """Let rows wait for places."""
         self.waiting += rows
         self._next = None
 
-    def schedule(self) -> tuple[list[Row], list[Row]]:
+    def schedule(self) -> tuple[list[BaseRow], list[BaseRow]]:
         """Remove stopped rows, then fill the free places; returns both: (stopped, placed)."""
         stopped = [row for row in self.running + self.waiting if row.is_stopped]
         for row in stopped:
             row.finish_reason = FinishReason.CANCELLED
             self.remove(row)
         placed = []
-        while self.waiting and len(self.running) < self._places:
-            row = self._next_waiting()
+        while self.waiting and self._has_place(row := self._next_waiting()):
             self.waiting.remove(row)
             self.running.append(row)
             self._turns.begin(row)
@@ -86,19 +108,20 @@ class Scheduler:
             placed.append(row)
         return stopped, placed
 
-    def step(self) -> list[Row]:
-        """Advance the running rows that have been read; returns those and the ones that could not
-        be read. Rows that are done or have failed leave."""
+    def step(self) -> list[BaseRow]:
+        """Advance running rows that have been read, see `choose_rows`; returns those and the ones
+        that could not be read. Rows that are done or have failed leave."""
         unreadable = self._read()
-        batch = [row for row in self.running if row.cache is not None]
+        read = [row for row in self.running if row.cache is not None]
+        ready = [row for row in read if not row.needs_text()]
+        batch = choose_rows(ready, self._places, perf_counter())
         if batch:
-            self._batch = self._batch or Batch(self._model, batch)
-            self._batch.step()
+            self._batch_of(batch).step()
         for row in unreadable + [row for row in batch if row.done]:
             self.remove(row)
         return unreadable + batch
 
-    def remove(self, row: Row) -> None:
+    def remove(self, row: BaseRow) -> None:
         """Take a row out, wherever it is, and free its memory."""
         if row in self.waiting:
             self.waiting.remove(row)
@@ -106,7 +129,8 @@ class Scheduler:
         elif row in self.running:
             self.running.remove(row)
             self._turns.end(row)
-            row.cache = self._batch = None
+            row.cache = None
+            self._batches.clear()
 
     def close(self) -> None:
         """Take all rows out, and wait for the thread that reads them."""
@@ -114,11 +138,23 @@ class Scheduler:
             self.remove(row)
         self._prefill.close()
 
-    def _next_waiting(self) -> Row:
+    def _has_place(self, row: BaseRow) -> bool:
+        free = self._places - len(self.running)
+        return free > 0 or (free + self._spare > 0 and self._turns.may_exceed(row))
+
+    def _batch_of(self, rows: Sequence[BaseRow]) -> Steps:
+        key = tuple(map(id, rows))
+        if key not in self._batches:
+            if len(self._batches) >= _MOST_BATCHES:
+                self._batches.clear()
+            self._batches[key] = rows[0].make_batch(self._model, rows)
+        return self._batches[key]
+
+    def _next_waiting(self) -> BaseRow:
         self._next = self._next or self._turns.next(self.waiting)
         return self._next
 
-    def _read(self) -> list[Row]:
+    def _read(self) -> list[BaseRow]:
         """Read what can be read without delaying the rows that advance; returns the rows that
         cannot be read, with their `failure` set."""
         unread = [row for row in self.running if row.cache is None]
@@ -134,15 +170,39 @@ class Scheduler:
             self._prefill.begin(self._next_waiting())
         return unreadable
 
-    def _can_read(self, row: Row) -> bool:
+    def _can_read(self, row: BaseRow) -> bool:
         try:
             self._prefill.read(row)
-            self._batch = None  # It joins.
+            self._batches.clear()  # It joins.
         except DeviceFailed:
             raise
         except Exception as error:
             row.fail(reason_of(error))
         return row.failure is None
+
+
+def choose_rows(rows: Sequence[BaseRow], most: int, now: float) -> list[BaseRow]:
+    """The rows of the next step, at most so many: those whose listeners have little sound left, and
+    those without a listener that were left out for long; all where there are none of these.
+
+    Under a load that leaves no listener enough, all rows take part in turn. now: by perf_counter.
+    """
+    spare = {row: _spare_seconds(row, now) for row in rows}
+    chosen = [row for row in rows if spare[row] < 0] or list(rows)
+    if len(chosen) > most:
+        kept = sorted(chosen, key=spare.__getitem__)[:most]
+        chosen = [row for row in rows if row in kept]
+    for row in chosen:
+        row.stepped_at = now
+    return chosen
+
+
+def _spare_seconds(row: BaseRow, now: float) -> float:
+    """How long a row may be left out."""
+    left = row.sound_left(now)
+    if left is None:
+        return row.stepped_at + LONGEST_BREAK_SECONDS - now
+    return left - ENOUGH_SECONDS
 
 
 def reason_of(error: Exception) -> str:
@@ -154,8 +214,8 @@ def reason_of(error: Exception) -> str:
 
 
 def run(
-    model: DecoderModel, rows: Sequence[Row], places: int = PLACES
-) -> Generator[Row, None, None]:
+    model: DecoderModel, rows: Sequence[BaseRow], places: int = PLACES
+) -> Generator[BaseRow, None, None]:
     """Yield each row after each of its steps until all are done, stopped or failed.
 
     At most `places` rows advance together, and each of the others joins when a row leaves. A
@@ -173,7 +233,7 @@ def run(
         scheduler.close()
 
 
-def run_to_end(model: DecoderModel, rows: Sequence[Row]) -> None:
+def run_to_end(model: DecoderModel, rows: Sequence[BaseRow]) -> None:
     """`run` without looking at its steps. Raises RunError where a row failed."""
     for row in run(model, rows):
         if row.failure is not None:

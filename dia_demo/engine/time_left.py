@@ -27,7 +27,7 @@ class TimeLeft:
     high: float
 
     @classmethod
-    def around(cls, seconds: float, factor: float = 1.0) -> TimeLeft:
+    def from_estimate(cls, seconds: float, factor: float = 1.0) -> TimeLeft:
         """From `seconds` / `factor` to `seconds` * `factor`."""
         return cls(seconds / factor, seconds * factor)
 
@@ -56,13 +56,13 @@ class TimeLeft:
 NOTHING = TimeLeft(0.0, 0.0)
 
 
-def longest(times: Iterable[TimeLeft]) -> TimeLeft:
+def longest_time(times: Iterable[TimeLeft]) -> TimeLeft:
     """The time until all are complete that run at once."""
     times = list(times)
     return TimeLeft(max(time.low for time in times), max(time.high for time in times))
 
 
-def soonest(times: Iterable[TimeLeft]) -> TimeLeft:
+def soonest_time(times: Iterable[TimeLeft]) -> TimeLeft:
     """The time until the first is complete of those that run at once."""
     times = list(times)
     return TimeLeft(min(time.low for time in times), min(time.high for time in times))

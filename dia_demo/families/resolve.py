@@ -28,12 +28,12 @@ def resolve(name: str) -> ModelInfo:
     local = local_folder(name)
     folder = cached_config(name) if local is None else local
     if folder is None:
-        return assumed(name)
+        return assumed_info(name)
     stamps = tuple(map(file_stamp, (folder / file for file in _DESCRIBING)))
-    return _of_folder(name, folder, local is not None, stamps)
+    return _read_folder(name, folder, local is not None, stamps)
 
 
-def assumed(name: str) -> ModelInfo:
+def assumed_info(name: str) -> ModelInfo:
     """A hub model of which nothing is on this machine: of the family that knows its name, or else
     of the first."""
     family = next((family for family in FAMILIES if name in family.profiles), FAMILIES[0])
@@ -76,20 +76,23 @@ def random_model(name: str) -> ModelInfo:
     return ModelInfo(name, family, config, family.codecs.format, family.other)
 
 
-def recommended() -> ModelInfo:
+def recommended_model() -> ModelInfo:
     """The model that is recommended beside the included voice, as if nothing of it were here."""
-    return next(info for info in map(assumed, known_models()) if info.is_recommended)
+    return next(info for info in map(assumed_info, known_models()) if info.is_recommended)
 
 
 def known_models() -> tuple[str, ...]:
-    """The names of the included voice and of the models that are recommended beside it."""
+    """The names of the included voice and of the models that menus have beside it."""
     profiles = [item for family in FAMILIES for item in family.profiles.items()]
-    listed = [name for name, profile in profiles if profile.included or profile.is_recommended]
-    return tuple(listed)
+    return tuple(
+        name
+        for name, profile in profiles
+        if profile.included or profile.is_recommended or profile.is_listed
+    )
 
 
 @lru_cache(maxsize=64)
-def _of_folder(
+def _read_folder(
     name: str, folder: Path, is_local: bool, _stamps: tuple[Stamp | None, ...]
 ) -> ModelInfo:
     """The model in a folder. `_stamps` changes with its files and is a cache key."""

@@ -19,9 +19,9 @@ def explain(name: str, file: str, error: Exception) -> InputError:
         return error
     if isinstance(error, ChecksumDiffers):
         return InputError(
-            f"{file} of {name} arrived damaged and was removed, its checksum differs from the "
-            "hub's: try again. If that does not help, a proxy or a virus scanner may be changing "
-            "what arrives."
+            f"{file} of {name} arrived corrupted and was removed (its checksum differs from the "
+            "hub's): try again. If that does not help, a proxy or a virus scanner may be changing "
+            "it."
         )
     if isinstance(error, errors.GatedRepoError):
         return InputError(f"{name} asks you to accept its terms on the hub and to set HF_TOKEN.")
@@ -35,7 +35,7 @@ def explain(name: str, file: str, error: Exception) -> InputError:
     if isinstance(error, OSError) and error.errno == errno.ENOSPC:
         return InputError(
             f"The disk is full: {file} of {name} could not be stored. Remove files and try again; "
-            "what has arrived is kept."
+            "what was downloaded is kept."
         )
     if isinstance(error, PermissionError):
         return InputError(
@@ -50,7 +50,7 @@ def explain(name: str, file: str, error: Exception) -> InputError:
     if isinstance(error, httpx2.TransportError) and not isinstance(error, httpx2.ConnectError):
         return InputError(
             f"The connection to the hub was lost while {file} of {name} was downloaded. Try again: "
-            "what has arrived is kept, and the download goes on from there."
+            "the download continues where it stopped."
         )
     why, remedy = "the hub cannot be reached from this machine", "Check the internet connection"
     if is_offline_mode():
@@ -75,6 +75,6 @@ def _explain_status(name: str, file: str, status: int, error: Exception) -> Inpu
     if status >= 500:
         return InputError(
             f"{file} of {name} could not be downloaded: the hub returned a server error "
-            f"({status}). Try again later; what has arrived is kept."
+            f"({status}). Try again later; what was downloaded is kept."
         )
     return None

@@ -44,8 +44,10 @@ def fetch_config(name: str) -> Generator[float, None, Path]:
     return folder
 
 
-def fetch_checkpoint(name: str) -> Generator[float, None, Path]:
+def fetch_checkpoint(name: str, others: Sequence[str] = ()) -> Generator[float, None, Path]:
     """Fetch `name`'s config and weights; yields the fraction and returns their local folder.
+
+    others: further files, of which those are fetched that are there.
 
     Safetensors are preferred over pickles. Closing the generator stops the download, and the next
     one continues it. Raises InputError, with a remedy, if the hub cannot be reached or has no such
@@ -55,19 +57,24 @@ def fetch_checkpoint(name: str) -> Generator[float, None, Path]:
     if is_prepared(folder):
         yield from _fetch_listed(name, folder, lambda _: True)
         return folder
+    for file in others:
+        yield from fetch_if_there(name, file, 0.0, 0.0, folder.name)
     files = yield from _weight_names(name, folder)
     for done, file in enumerate(files):
         yield from fetch_file(name, file, done / len(files), 1 / len(files), folder.name)
     return folder
 
 
-def remote_files(name: str) -> Generator[float, None, list[RemoteFile]]:
+def remote_files(name: str, others: Sequence[str] = ()) -> Generator[float, None, list[RemoteFile]]:
     """The files of `fetch_checkpoint` but for config files, with sizes. Fetches only those."""
     folder = yield from fetch_config(name)
     if is_prepared(folder):
         files = [file for file in read_manifest(folder).files if not file.endswith(".json")]
     else:
         files = yield from _weight_names(name, folder)
+        for file in others:
+            if (yield from _is_there(name, file, folder.name)):
+                files.append(file)
     return (yield from locate_all(name, files, folder.name))
 
 
@@ -117,7 +124,7 @@ def _fetch_listed(
             path.resolve().unlink()  # What the cache's name for it points to.
             path.unlink(missing_ok=True)
             raise InputError(
-                f"{file} of {name} arrived damaged and was removed: try again. If that does not "
+                f"{file} of {name} arrived corrupted and was removed: try again. If that does not "
                 "help, the file on the hub is not the one that its author exported."
             ) from error
 

@@ -61,5 +61,5 @@ def remove(name: str, path: Path) -> None:
     except TimeoutError:
         raise InputError(
             f"A file of {name} is being downloaded by another program and was not deleted. Stop "
-            "that program first, or wait until it has ended."
+            "that program first, or wait for it to finish."
         ) from None

@@ -113,7 +113,7 @@ def transfer(remote: RemoteFile, cancel: threading.Event) -> None:
     of huggingface_hub.
     """
     remote.blob.parent.mkdir(parents=True, exist_ok=True)
-    with _locked(remote, cancel):
+    with _hold_lock(remote, cancel):
         if remote.blob.exists():
             return
         check_disk([remote])
@@ -156,7 +156,7 @@ def lock_file(name: str, etag: str) -> Path:
 
 
 @contextmanager
-def _locked(remote: RemoteFile, cancel: threading.Event) -> Iterator[None]:
+def _hold_lock(remote: RemoteFile, cancel: threading.Event) -> Iterator[None]:
     """Hold the lock that huggingface_hub uses for this file. Raises TransferStopped."""
     from huggingface_hub.utils import WeakFileLock
 

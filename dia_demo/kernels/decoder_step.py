@@ -69,7 +69,8 @@ CACHE = np.dtype([(name, np.int64) for name in ("keys", "values", "text_keys", "
 
 
 @compiled(fastmath=ANY_ORDER, forceinline=True)
-def _rms_norm(x, weight, eps, out):
+def rms_norm(x, weight, eps, out):
+    """out = x over its root mean square, times the weight."""
     total = np.float32(0)
     for i in range(len(x)):
         total += x[i] * x[i]
@@ -87,7 +88,8 @@ def _silu_mul(gate_up, out):
 
 
 @compiled(fastmath=ANY_ORDER, forceinline=True)
-def _add_embedding(table, index, out):
+def add_embedding(table, index, out):
+    """Add a row of a table of float32 or bfloat16."""
     for i in range(len(out)):
         out[i] += to_float32(table[index, i])
 
@@ -106,9 +108,9 @@ def _embed(args, thread_index, is_bf16):
         for channel in range(count):
             index = channel * args.vocabulary + codes[slot, channel]
             if is_bf16:
-                _add_embedding(carray(bfloat16_at(args.embeddings), shape), index, x)
+                add_embedding(carray(bfloat16_at(args.embeddings), shape), index, x)
             else:
-                _add_embedding(carray(float32_at(args.embeddings), shape), index, x)
+                add_embedding(carray(float32_at(args.embeddings), shape), index, x)
 
 
 @inlined
@@ -124,7 +126,7 @@ def _run_prologue(args, op, scratch):
             for i in range(count):
                 out[i] = source[i]
         elif op.prologue == RMSNORM:
-            _rms_norm(source, carray(float32_at(op.norm_weight), count), args.eps, out)
+            rms_norm(source, carray(float32_at(op.norm_weight), count), args.eps, out)
         else:
             _silu_mul(source, out)
         for i in range(count, whole):
@@ -132,7 +134,7 @@ def _run_prologue(args, op, scratch):
 
 
 @inlined
-def _linear(args, thread_index, op, block_counter, precision, use_dot):
+def linear(args, thread_index, op, block_counter, precision, use_dot):
     """One linear: the blocks that this thread computes."""
     x, x_stride = args.scratch + thread_index * args.scratch_size, 4 * padded(op.inputs)
     _run_prologue(args, op, x)
@@ -221,7 +223,7 @@ def step_function(precision: int, use_dot: bool) -> Callable:
                 _embed(args, thread_index, is_bf16)
             elif op.kind == LINEAR:
                 counter = args.block_counters + 8 * index
-                _linear(args, thread_index, op, counter, precision, use_dot)
+                linear(args, thread_index, op, counter, precision, use_dot)
             elif op.kind == SELF_ATTENTION:
                 _self_attention(args, thread_index, caches[op.layer], is_bf16)
             else:

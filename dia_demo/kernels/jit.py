@@ -101,8 +101,8 @@ def _optional_cache(function: Callable) -> object:
 def _note_failure(folder: str, reason: str) -> None:
     text = (
         f"Compiled kernels could not be saved in {folder} ({reason}), so the next start compiles "
-        "them again, which takes some seconds. Free some space there, or name another folder in "
-        "DIA_CACHE."
+        "them again, which takes some seconds. Free some space there, or set DIA_CACHE to "
+        "another folder."
     )
     if text not in _failures:
         log.warning("%s", text)

@@ -38,7 +38,7 @@ class Precompilation:
     """
 
     def __init__(self, precision: str) -> None:
-        if precision == "auto":  # As engine/placement.py chooses without a benchmark.
+        if precision == "auto":  # As engine/loading/placement.py chooses without a benchmark.
             precision = "int8" if processor.byte_product_lanes() else "bfloat16"
         self._process: subprocess.Popen | None = None
         if precision in FORMATS and use_cache_folder() and not _marker(precision).exists():

@@ -18,7 +18,8 @@ INT, ZERO, HALF = np.int32, np.float32(0), np.float32(0.5)
 
 
 @inlined
-def _is_finite(numbers):
+def is_finite(numbers):
+    """Whether all numbers are."""
     count = INT(0)
     for i in range(len(numbers)):
         count += INT(numbers[i] - numbers[i] == ZERO)
@@ -35,7 +36,7 @@ def _count_from(numbers, limit):
 
 
 @inlined
-def _limit_of_top(numbers, top_k):
+def limit_of_top(numbers, top_k):
     """The least of the `top_k` largest numbers, or a number between it and the next one."""
     limit, beyond = numbers[0], numbers[0]
     for i in range(len(numbers)):
@@ -61,7 +62,7 @@ def _limit_of_top(numbers, top_k):
 def _top(numbers, top_k, codes):
     """Write the places of the `top_k` largest numbers, in order; of equal ones the first. The
     place after them in `codes` is overwritten, too."""
-    limit = _limit_of_top(numbers, top_k)
+    limit = limit_of_top(numbers, top_k)
     equal = top_k
     for i in range(len(numbers)):
         equal -= INT(numbers[i] > limit)
@@ -74,7 +75,7 @@ def _top(numbers, top_k, codes):
 
 
 @inlined
-def _sort(keys, codes, count, sorted_keys, sorted_codes):
+def sort_codes(keys, codes, count, sorted_keys, sorted_codes):
     """The largest first; of equal keys the first."""
     for i in range(count):
         place = INT(0)
@@ -96,7 +97,7 @@ def _without(code, keys, codes, count):
 
 
 @inlined
-def _draw(scores, count, temperature, top_p, uniform):
+def draw_place(scores, count, temperature, top_p, uniform):
     """The place that a uniform draws among logits in descending order; they are overwritten.
 
     Only the smallest set of codes whose probability reaches top p is drawn from. Sums are float64,
@@ -142,7 +143,7 @@ def sample(
             first = logits + 4 * vocabulary * channel
             own = carray(float32_at(first + slot_bytes * cond[row]), vocabulary)
             other = carray(float32_at(first + slot_bytes * uncond[row]), vocabulary)
-            if not (_is_finite(own) and _is_finite(other)):
+            if not (is_finite(own) and is_finite(other)):
                 out[row] = -1
                 break
             for code in range(vocabulary):
@@ -158,14 +159,14 @@ def sample(
                 if codes[i] < limit:
                     keys[count], codes[count] = own[codes[i]], codes[i]
                     count += 1
-            _sort(keys, codes, count, sorted_keys, sorted_codes)
+            sort_codes(keys, codes, count, sorted_keys, sorted_codes)
             if count == 0:
                 out[row, channel] = 0
             elif sorted_codes[0] == eos or temperature[row] == 0:
                 out[row, channel] = sorted_codes[0]
             else:
                 count = _without(eos, sorted_keys, sorted_codes, count)
-                place = _draw(
+                place = draw_place(
                     sorted_keys, count, temperature[row], top_p[row], uniforms[row, channel]
                 )
                 out[row, channel] = sorted_codes[place]

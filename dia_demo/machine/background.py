@@ -26,6 +26,11 @@ class Background:
         """Whether it has begun and is not done."""
         return self._thread.is_alive()
 
+    @property
+    def is_current(self) -> bool:
+        """Whether the caller is in its thread."""
+        return threading.current_thread() is self._thread
+
     def start(self) -> Background:
         """Begin; returns itself. Raises RunError if the machine cannot start another thread."""
         try:

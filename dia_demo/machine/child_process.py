@@ -44,7 +44,7 @@ class ChildProcess:
         context = multiprocessing.get_context("spawn")
         self._pipe, child_pipe = context.Pipe()
         self._process = context.Process(target=target, args=(child_pipe, *args), daemon=True)
-        with _without_main():
+        with _hide_main():
             self._process.start()
         child_pipe.close()
 
@@ -53,7 +53,7 @@ class ChildProcess:
         try:
             self._pipe.send(message)
         except OSError as error:
-            raise self._ended() from error
+            raise self._end_error() from error
 
     def poll(self, seconds: float) -> bool:
         """Whether there is a message, or the end of the child, within so many seconds."""
@@ -64,7 +64,7 @@ class ChildProcess:
         try:
             return self._pipe.recv()
         except (EOFError, OSError) as error:
-            raise self._ended() from error
+            raise self._end_error() from error
 
     def close(self) -> None:
         """Kill the process, whatever it is doing."""
@@ -73,13 +73,13 @@ class ChildProcess:
         self._process.join(timeout=5)
         self._pipe.close()
 
-    def _ended(self) -> ChildEnded:
+    def _end_error(self) -> ChildEnded:
         self._process.join(timeout=5)
         return ChildEnded(self._process.exitcode)
 
 
 @contextmanager
-def _without_main() -> Iterator[None]:
+def _hide_main() -> Iterator[None]:
     """Until the block ends, the program has no main file.
 
     multiprocessing would run that file again in the child: app.py, which loads the page, or a

@@ -236,6 +236,6 @@ def why_it_may_differ(saved: object, weights: str | None = None) -> str | None:
     made = " and ".join(f"{_NAMES[name]} {value}" for name, value in other.items())
     this = " and ".join(f"{_NAMES[name]} {here[name]}" for name in other)
     return (
-        f"It was made with {made}, and here it would be with {this}: that rounds differently, so "
-        "the same seed may give another take."
+        f"It was made with {made}, but this machine has {this}. They round differently, so the "
+        "same seed may give a different take."
     )

@@ -178,12 +178,12 @@ def _linux_peak_bytes() -> int:
 def share_malloc_arenas(count: int = 2) -> None:
     """Let all threads allocate from a few arenas of glibc. Otherwise each worker thread that runs
     the model would fill its own, 15 MB each. Call it before threads start."""
-    _glibc("mallopt", _M_ARENA_MAX, count)
+    _call_glibc("mallopt", _M_ARENA_MAX, count)
 
 
 def release_free_memory() -> None:
     """Return freed memory to the system, which glibc otherwise keeps."""
-    _glibc("malloc_trim", 0)
+    _call_glibc("malloc_trim", 0)
 
 
 def exclude_from_collection() -> None:
@@ -192,7 +192,14 @@ def exclude_from_collection() -> None:
     gc.freeze()
 
 
-def _glibc(function: str, *arguments: int) -> None:
+def collect_excluded() -> None:
+    """Collect all garbage, also what was excluded from collection before it was garbage."""
+    gc.unfreeze()
+    gc.collect()
+    gc.freeze()
+
+
+def _call_glibc(function: str, *arguments: int) -> None:
     """Call a function of glibc; does nothing with another C library."""
     if sys.platform.startswith("linux"):
         with suppress(OSError, AttributeError):

@@ -54,7 +54,7 @@ class Case:
 
 
 @torch.inference_mode()
-def first_right(
+def choose_correct(
     operation: str, implementations: Mapping[str, Callable[[], Sequence[Case]]]
 ) -> str | None:
     """The first implementation that runs here and passes all of its cases; None if none does.
@@ -102,7 +102,7 @@ def milliseconds_of(run: Callable[[], object], seconds: float, repeats: int) -> 
 # Results on disk
 
 
-def remembered(key: str) -> dict | None:
+def recall(key: str) -> dict | None:
     """The result that an earlier process stored under `key`."""
     result = _read_results().get(key)
     return result if isinstance(result, dict) else None

@@ -45,7 +45,7 @@ class CompiledStep:
 
     def __init__(self, decoder: Decoder, rotary: Rotary, threads: int, use_dot: bool) -> None:
         # Not the logits' format: those of int4 have 8 bits.
-        self._run_ops = _route(decoder.layers[0].mlp.down_proj, use_dot)
+        self._run_ops = route(decoder.layers[0].mlp.down_proj, use_dot)
         config = decoder.config
         self._decoder, self._rotary = decoder, rotary
         self._pool = thread_pool(threads)
@@ -97,7 +97,7 @@ class CompiledStep:
             cache.reserve(1)
         self._bind(caches)
         self._codes[:] = codes_BC.numpy()
-        self._positions[:] = [cache.length for cache in caches for _ in range(cache.halves)]
+        self._positions[:] = [cache.length for cache in caches for _ in range(cache.branches)]
         self._block_counters.fill(0)
         self._pool.run(self._run_ops, self._step_args, self._ops, self._caches)
         for cache in caches:
@@ -126,7 +126,7 @@ class CompiledStep:
             if isinstance(module, nn.Linear):
                 owner, _, leaf = name.rpartition(".")
                 precision = str(module.weight.dtype).removeprefix("torch.")
-                module = PackedLinear.of(module.weight, precision)
+                module = PackedLinear.from_weight(module.weight, precision)
                 setattr(model.get_submodule(owner), leaf, module)
             if isinstance(module, PackedLinear):
                 module.many_rows = many_rows
@@ -146,18 +146,18 @@ class CompiledStep:
         if bound == self._bound:
             return False
         self._bound = bound
-        slots = [(cache, half) for cache in caches for half in range(cache.halves)]
+        slots = [(cache, branch) for cache in caches for branch in range(cache.branches)]
         longest = max(max(cache.capacity, *cache.text_lengths) for cache in caches)
         self._make_buffers(len(slots), longest)
         heads, head_dim = self._decoder.config.cross_num_heads, self._decoder.config.cross_head_dim
-        for number, (cache, half) in enumerate(slots):
-            if half == 0:
+        for number, (cache, branch) in enumerate(slots):
+            if branch == 0:
                 queries = self._buffers["qkv_or_gate"][number, : heads * head_dim]
                 cache.text_queries = queries.view(heads, head_dim)
             if cache.scale_vector is not None:
                 self._buffers["offset"][number, : len(cache.scale_vector)] = cache.scale_vector
         self._capacities = np.array([cache.capacity for cache, _ in slots], np.int64)
-        self._text_lengths = np.array([cache.text_lengths[half] for cache, half in slots], np.int64)
+        self._text_lengths = np.array([n for cache in caches for n in cache.text_lengths], np.int64)
         self._ops = np.array([tuple(op) for op in self._program()], OP)
         self._block_counters = np.zeros(len(self._ops), np.int64)
         self._set(
@@ -168,7 +168,7 @@ class CompiledStep:
         )
         self._caches = np.array(
             [
-                [cache.addresses(layer, half) for cache, half in slots]
+                [cache.addresses(layer, branch) for cache, branch in slots]
                 for layer in range(self._decoder.config.num_layers)
             ],
             CACHE,
@@ -180,7 +180,7 @@ class CompiledStep:
     def _bind_next_frames(self, caches: Sequence[RowCache]) -> None:
         """The arguments and operations of the further frames, on the buffers of the step."""
         config, x = self._decoder.config, self._buffers["x"][:, : self._decoder.config.hidden_size]
-        states = x.split([cache.halves for cache in caches])
+        states = x.split([cache.branches for cache in caches])
         for cache, state in zip(caches, states, strict=True):
             cache.state = state
         self._frame_codes = np.zeros((len(x), config.num_channels), np.int64)
@@ -245,27 +245,27 @@ class CompiledStep:
             own, cross, mlp = layer.self_attention, layer.cross_attention, layer.mlp
             x, qkv, attn_out = buffers["x"], buffers["qkv_or_gate"], buffers["attn_out"]
             gate = buffers["gate"]  # Apart, so that the queries of the last layer stay.
-            yield _linear(own.qkv_proj, x, qkv, RMSNORM, layer.pre_sa_norm)
+            yield linear_op(own.qkv_proj, x, qkv, RMSNORM, layer.pre_sa_norm)
             yield [SELF_ATTENTION, index, *blank]
-            yield _linear(own.o_proj, attn_out, x, add=True)
-            yield _linear(cross.q_proj, x, qkv, RMSNORM, layer.pre_ca_norm)
+            yield linear_op(own.o_proj, attn_out, x, add=True)
+            yield linear_op(cross.q_proj, x, qkv, RMSNORM, layer.pre_ca_norm)
             yield [CROSS_ATTENTION, index, *blank]
-            yield _linear(cross.o_proj, attn_out, x, add=True)
-            yield _linear(mlp.gate_up_proj, x, gate, RMSNORM, layer.pre_mlp_norm)
-            yield _linear(mlp.down_proj, gate, x, SILU_MUL, add=True)
+            yield linear_op(cross.o_proj, attn_out, x, add=True)
+            yield linear_op(mlp.gate_up_proj, x, gate, RMSNORM, layer.pre_mlp_norm)
+            yield linear_op(mlp.down_proj, gate, x, SILU_MUL, add=True)
         head = self._decoder.logits_dense
-        yield _linear(head, buffers["x"], buffers["logits"], RMSNORM, self._decoder.norm)
+        yield linear_op(head, buffers["x"], buffers["logits"], RMSNORM, self._decoder.norm)
 
     def _next_frame_program(self, block: NextFrame) -> Iterator[list[int]]:
         """The operations of a further frame, in order."""
         x, gate = self._buffers["x"], self._buffers["gate"]
         yield EMBED_OP
-        yield _linear(block.mlp.gate_up_proj, x, gate, RMSNORM, block.pre_mlp_norm)
-        yield _linear(block.mlp.down_proj, gate, x, SILU_MUL, add=True)
-        yield _linear(block.logits_dense, x, self._buffers["logits"], RMSNORM, block.norm)
+        yield linear_op(block.mlp.gate_up_proj, x, gate, RMSNORM, block.pre_mlp_norm)
+        yield linear_op(block.mlp.down_proj, gate, x, SILU_MUL, add=True)
+        yield linear_op(block.logits_dense, x, self._buffers["logits"], RMSNORM, block.norm)
 
 
-def _linear(
+def linear_op(
     linear: nn.Module,
     source: Tensor,
     out: Tensor,
@@ -275,7 +275,7 @@ def _linear(
 ) -> list[int]:
     """The OP of one PackedLinear, from one buffer [slots, stride] to another.
 
-    add: add to `out` instead of overwriting it.
+    add: add to `out` instead of overwriting it. `out` has space for whole blocks.
     """
     assert isinstance(linear, PackedLinear)
     return [
@@ -286,11 +286,11 @@ def _linear(
         linear.outputs,
         linear.inputs,
         source.data_ptr(),
-        4 * source.shape[1],
+        4 * source.stride(0),
         prologue,
         0 if norm is None else norm.weight.data_ptr(),
         out.data_ptr(),
-        4 * out.shape[1],
+        4 * out.stride(0),
         int(not add),
     ]
 
@@ -316,7 +316,7 @@ def product(linear: nn.Module, x: Tensor, threads: int, use_dot: bool) -> Tensor
     NotImplementedError as in CompiledStep.
     """
     assert isinstance(linear, PackedLinear)
-    return _multiply(_route(linear, use_dot), linear, x, threads)
+    return _multiply(route(linear, use_dot), linear, x, threads)
 
 
 def _multiply(run_ops: Callable, linear: PackedLinear, x: Tensor, threads: int) -> Tensor:
@@ -337,12 +337,12 @@ def _multiply(run_ops: Callable, linear: PackedLinear, x: Tensor, threads: int) 
         "block_counters": block_counters.ctypes.data,
     }.items():
         step_args[name] = value
-    ops = np.array([tuple(_linear(linear, source, out))], OP)
+    ops = np.array([tuple(linear_op(linear, source, out))], OP)
     pool.run(run_ops, step_args, ops, np.zeros((1, rows), CACHE))
     return out[:, : linear.outputs]
 
 
-def _route(linear: nn.Module, use_dot: bool) -> Callable:
+def route(linear: nn.Module, use_dot: bool) -> Callable:
     """The step's function for a decoder with such linears."""
     assert isinstance(linear, PackedLinear)
     if use_dot and not dot_lanes(linear.format):

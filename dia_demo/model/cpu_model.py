@@ -33,9 +33,9 @@ class CpuModel:
     threads: of torch's operations. stepper: runs single steps in place of Dia's modules; None: the
     modules run them. Prompts always go through the modules.
 
-    The unconditional half does not depend on the text: what it computes from its empty text, and
+    The unconditional branch does not depend on the text: what it computes from its empty text, and
     from a voice prompt, is kept for the next row. So that a row is the same with and without what
-    is kept, each half of a prompt is computed by itself.
+    is kept, each branch of a prompt is computed by itself.
     """
 
     can_prefill_ahead = True
@@ -55,7 +55,7 @@ class CpuModel:
         """Read a row's text; returns its cache, ready for the first codes."""
         with torch_threads(self._threads):
             cross = [self.dia.read_text(text)]
-            if self.config.halves(cfg_scale) == 2:
+            if self.config.branches(cfg_scale) == 2:
                 if self._empty_text is None:
                     self._empty_text = self.dia.read_text(EMPTY_TEXT)
                 cross.append(self._empty_text)
@@ -71,7 +71,7 @@ class CpuModel:
             return self._stepper(codes_BTC[:, 0], caches).unsqueeze(1)
         with torch_threads(self._threads):
             if codes_BTC.shape[1] > 1:
-                prompts = codes_BTC.split([cache.halves for cache in caches])
+                prompts = codes_BTC.split([cache.branches for cache in caches])
                 return torch.cat(list(map(self._read_prompt, prompts, caches)))
             return self.dia(codes_BTC, caches)
 
@@ -84,25 +84,25 @@ class CpuModel:
             return self.dia.next_frame(codes_BC, caches, number)
 
     def _read_prompt(self, codes_BTC: Tensor, cache: RowCache) -> Tensor:
-        """Feed a prompt to the halves of one row; logits [B, 1, C, V] after its last position."""
-        states = [self._state_after(codes, cache, half) for half, codes in enumerate(codes_BTC)]
+        """Feed a prompt to the branches of one row; logits [B, 1, C, V] after its last position."""
+        states = [self._state_after(codes, cache, branch) for branch, codes in enumerate(codes_BTC)]
         cache.fill(states)
         return torch.cat([state.logits for state in states])
 
-    def _state_after(self, codes_TC: Tensor, cache: RowCache, half: int) -> PromptState:
-        """What a half holds after a prompt: computed, or kept if it is the unconditional one."""
-        is_unconditional = half == UNCONDITIONAL
+    def _state_after(self, codes_TC: Tensor, cache: RowCache, branch: int) -> PromptState:
+        """What a branch holds after a prompt: computed, or kept if it is the unconditional one."""
+        is_unconditional = branch == UNCONDITIONAL
         if is_unconditional and (kept := self.prompts.get(codes_TC)) is not None:
             return kept
-        state = self._compute_half(codes_TC, cache.of_half(half))
+        state = self._compute_branch(codes_TC, cache.for_branch(branch))
         if is_unconditional:
             self.prompts.put(codes_TC, state)
         return state
 
-    def _compute_half(self, codes_TC: Tensor, alone: RowCache) -> PromptState:
-        """What a half holds after a prompt; `alone` is an empty cache of this half."""
+    def _compute_branch(self, codes_TC: Tensor, alone: RowCache) -> PromptState:
+        """What a branch holds after a prompt; `alone` is an empty cache of this branch."""
         logits = self.dia(codes_TC[None], [alone])[:, -1:]
-        return PromptState(alone.layers_of_half(0), logits)
+        return PromptState(alone.layers_of_branch(0), logits)
 
 
 @contextmanager

@@ -29,7 +29,7 @@ from dia_demo.model.layers import (
 
 # Of each layer, the keys and values [1, G, S, K] of an encoded text.
 TextState = list[tuple[Tensor, Tensor]]
-# The text of the unconditional half, and that half's number.
+# The text of the unconditional branch, and that branch's number.
 EMPTY_TEXT, UNCONDITIONAL = b"\0", 1
 
 
@@ -100,7 +100,7 @@ class DecoderLayer(nn.Module):
         mixed = self._attend_self(q, k, v, caches, index)
         x_BTD = x_BTD + self.self_attention.o_proj(mixed)
         q = self.cross_attention.queries(self.pre_ca_norm(x_BTD, dtype))
-        for cache, (q_row,) in _by_row(caches, q):
+        for cache, (q_row,) in _split_rows(caches, q):
             cache.text_queries = q_row[0, -1]  # At last those of the last layer.
         texts = (layers[index] for cache in caches for layers in cache.cross)
         mixed = _join(attend(q_slot, *text) for q_slot, text in zip(q.split(1), texts, strict=True))
@@ -110,7 +110,7 @@ class DecoderLayer(nn.Module):
     def _attend_self(self, q, k, v, caches: Sequence[RowCache], index: int) -> Tensor:
         causal = q.shape[1] > 1
         outputs = []
-        for cache, (q_row, k_row, v_row) in _by_row(caches, q, k, v):
+        for cache, (q_row, k_row, v_row) in _split_rows(caches, q, k, v):
             k_cached, v_cached = cache.write(index, k_row, v_row)
             outputs.append(attend(q_row, k_cached, v_cached, causal=causal))
         return _join(outputs)
@@ -172,7 +172,7 @@ class Decoder(nn.Module):
     def forward(self, codes_BTC: Tensor, caches: Sequence[RowCache], rotary: Rotary) -> Tensor:
         """Feed the codes of T more steps to each slot; the caches grow by T.
 
-        codes_BTC int64: B is the sum of the caches' halves, C the codes that a step reads. T > 1
+        codes_BTC int64: B is the sum of the caches' branches, C the codes that a step reads. T > 1
         only with empty caches (a voice prompt). Returns float32 logits [B, T, C, V] of the step's
         first frame.
         """
@@ -180,7 +180,7 @@ class Decoder(nn.Module):
         assert T == 1 or all(cache.length == 0 for cache in caches)
         dtype, device = activation_dtype(self.embeddings.weight), codes_BTC.device
         x_BTD = self.embed(codes_BTC, caches)
-        starts = [[cache.length] for cache in caches for _ in range(cache.halves)]
+        starts = [[cache.length] for cache in caches for _ in range(cache.branches)]
         positions_BT = torch.tensor(starts, device=device)
         if T > 1:
             positions_BT = positions_BT + torch.arange(T, device=device)
@@ -194,7 +194,7 @@ class Decoder(nn.Module):
         if self.next_frames:
             _keep_states(caches, x_BTD[:, -1])
         logits = self.logits_dense(self.norm(x_BTD, dtype))
-        return self._by_channel(logits)
+        return self._split_channels(logits)
 
     def next_frame(self, codes_BC: Tensor, caches: Sequence[RowCache], number: int) -> Tensor:
         """Logits float32 [B, C, V] of frame `number` (1, 2, ...) of the step that these caches
@@ -203,9 +203,9 @@ class Decoder(nn.Module):
         x_BTD = join_states(caches).unsqueeze(1)
         x_BTD, logits = self.next_frames[number - 1](x_BTD, codes_BC.unsqueeze(1), dtype)
         _keep_states(caches, x_BTD[:, 0])
-        return self._by_channel(logits)[:, 0]
+        return self._split_channels(logits)[:, 0]
 
-    def _by_channel(self, logits: Tensor) -> Tensor:
+    def _split_channels(self, logits: Tensor) -> Tensor:
         """Float32 [B, T, C, V] of logits [B, T, C * V]."""
         return logits.unflatten(-1, (-1, self.config.vocab_size)).float()
 
@@ -275,16 +275,16 @@ class Dia(nn.Module):
     def encode(self, text: bytes, cfg_scale: float, max_positions: int) -> RowCache:
         """Encode a row's text; returns the row's cache for the first codes.
 
-        The unconditional half, if there is one, reads zeros of the same length. The encoder gives
+        The unconditional branch, if there is one, reads zeros of the same length. The encoder gives
         equal states for equal bytes, at any position, and attention to many equal states is
         attention to one: so only one is encoded. Cutting the text to its true length is equivalent
         to the reference's padding to 1024 with a mask.
         """
-        texts = [text, EMPTY_TEXT][: self.config.halves(cfg_scale)]
+        texts = [text, EMPTY_TEXT][: self.config.branches(cfg_scale)]
         return self.cache_of(list(map(self.read_text, texts)), cfg_scale, max_positions)
 
     def cache_of(self, texts: list[TextState], cfg_scale: float, max_positions: int) -> RowCache:
-        """An empty cache of a row that attends to these texts, one for each half."""
+        """An empty cache of a row that attends to these texts, one for each branch."""
         vector = self.decoder.scale_vector(cfg_scale)
         voices = self.config.voices
         text_head = None if voices is None else voices.text_head
@@ -324,17 +324,17 @@ def join_states(caches: Sequence[RowCache]) -> Tensor:
 
 
 def _keep_states(caches: Sequence[RowCache], x_BD: Tensor) -> None:
-    for cache, state in zip(caches, x_BD.split([each.halves for each in caches]), strict=True):
+    for cache, state in zip(caches, x_BD.split([each.branches for each in caches]), strict=True):
         cache.state = state
 
 
-def _by_row(caches: Sequence[RowCache], *tensors: Tensor) -> Iterator[tuple]:
+def _split_rows(caches: Sequence[RowCache], *tensors: Tensor) -> Iterator[tuple]:
     """Yield (cache, the row's slots of each tensor) for each row."""
     if len(caches) == 1:
         yield caches[0], tensors
         return
-    halves = [cache.halves for cache in caches]
-    slots = zip(*(tensor.split(halves) for tensor in tensors), strict=True)
+    branches = [cache.branches for cache in caches]
+    slots = zip(*(tensor.split(branches) for tensor in tensors), strict=True)
     yield from zip(caches, slots, strict=True)
 
 

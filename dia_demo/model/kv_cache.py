@@ -1,11 +1,11 @@
 """The keys and values of one row: those of self-attention so far, and those of its text.
 
-Each row has its own tensors, for its one or two halves, and attention reads exactly their filled
-part. So rows of any length share a step without padding or masks, and a row that leaves the batch
-frees its memory.
+Each row has its own tensors, for its one or two CFG branches, and attention reads exactly their
+filled part. So rows of any length share a step without padding or masks, and a row that leaves the
+batch frees its memory.
 
-What the unconditional half computes from a voice prompt does not depend on the text: `PromptMemory`
-keeps it for the next row with the same voice.
+What the unconditional branch computes from a voice prompt does not depend on the text:
+`PromptMemory` keeps it for the next row with the same voice.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _SERIALS = itertools.count()
 
 @dataclass(frozen=True)
 class PromptState:
-    """What one half holds after a prompt of T positions.
+    """What one branch holds after a prompt of T positions.
 
     layers: of each layer, (k, v) [G, T, K]. logits: [1, 1, C, V], after the last position.
     """
@@ -46,7 +46,7 @@ class PromptState:
 
 
 class PromptMemory:
-    """The states of the unconditional half after the prompts that were used last, for one model.
+    """The states of the unconditional branch after the prompts that were used last, for one model.
 
     A prompt is its codes int64 [T, C]. At most `limit` bytes are kept; the state that was not used
     for longest is dropped first. Safe to use from several threads.
@@ -84,14 +84,15 @@ class PromptMemory:
 class RowCache:
     """Keys and values of one row, all layers.
 
-    cross: for each half and layer, (k, v) [1, G, S, K] of the text; with guidance there are two
-    halves, conditional and unconditional, else one. Self-attention has space for FIRST_POSITIONS at
-    first and doubles up to max_positions. Positions not yet written are NaN, so that reading one is
-    noticed. serial: different for every cache. scale_vector: added to every input of the row (see
-    `Decoder.scale_vector`); None where guidance is not distilled. state: of a model with several
-    frames a step, what the last step has computed for its further frames, float32 [halves, D].
+    cross: for each branch and layer, (k, v) [1, G, S, K] of the text; with guidance there are two
+    branches, conditional and unconditional, else one. Self-attention has space for FIRST_POSITIONS
+    at first and doubles up to max_positions. Positions not yet written are NaN, so that reading one
+    is noticed. serial: different for every cache. scale_vector: added to every input of the row
+    (see `Decoder.scale_vector`); None where guidance is not distilled. state: of a model with
+    several frames a step, what the last step has computed for its further frames, float32
+    [branches, D].
     text_head: the head of the last layer's cross-attention that follows the text, if one does.
-    text_queries: the first half's queries [H, K] there in the last step; its model sets them.
+    text_queries: the first branch's queries [H, K] there in the last step; its model sets them.
     """
 
     def __init__(
@@ -109,12 +110,12 @@ class RowCache:
         self.text_queries: Tensor | None = None
         self._text_head = text_head
         self._config = config
-        self.halves = len(cross)
+        self.branches = len(cross)
         self.max_positions = max_positions
         self.length = 0
         like = cross[0][0][0]
         capacity = min(FIRST_POSITIONS, max_positions)
-        shape = (self.halves, config.num_kv_heads, capacity, config.head_dim)
+        shape = (self.branches, config.num_kv_heads, capacity, config.head_dim)
         self._keys = [like.new_full(shape, torch.nan) for _ in range(config.num_layers)]
         self._values = [like.new_full(shape, torch.nan) for _ in range(config.num_layers)]
 
@@ -145,16 +146,16 @@ class RowCache:
 
     @property
     def text_lengths(self) -> list[int]:
-        """Positions of the encoded text that each half attends to."""
+        """Positions of the encoded text that each branch attends to."""
         return [layers[0][0].shape[2] for layers in self.cross]
 
-    def addresses(self, layer: int, half: int) -> tuple[int, int, int, int]:
-        """Addresses of a layer's keys and values of one half, then of those of the text.
+    def addresses(self, layer: int, branch: int) -> tuple[int, int, int, int]:
+        """Addresses of a layer's keys and values of one branch, then of those of the text.
 
         Valid until the cache grows.
         """
-        k_text, v_text = self.cross[half][layer]
-        k, v = self._keys[layer][half], self._values[layer][half]
+        k_text, v_text = self.cross[branch][layer]
+        k, v = self._keys[layer][branch], self._values[layer][branch]
         return k.data_ptr(), v.data_ptr(), k_text.data_ptr(), v_text.data_ptr()
 
     def reserve(self, count: int) -> None:
@@ -173,7 +174,7 @@ class RowCache:
                 tensors[layer] = grown
 
     def write(self, layer: int, k_BTGK: Tensor, v_BTGK: Tensor) -> tuple[Tensor, Tensor]:
-        """Append this layer's positions; returns all of k and v so far, [halves, G, S, K]."""
+        """Append this layer's positions; returns all of k and v so far, [branches, G, S, K]."""
         count = k_BTGK.shape[1]
         keys, values = self._keys[layer], self._values[layer]
         keys.narrow(2, self.length, count).copy_(k_BTGK.transpose(1, 2))
@@ -185,23 +186,23 @@ class RowCache:
         """All layers have written `count` positions."""
         self.length += count
 
-    def of_half(self, half: int) -> RowCache:
-        """An empty cache of one half by itself, attending to the same text."""
-        return RowCache(self._config, [self.cross[half]], self.max_positions, self.scale_vector)
+    def for_branch(self, branch: int) -> RowCache:
+        """An empty cache of one branch by itself, attending to the same text."""
+        return RowCache(self._config, [self.cross[branch]], self.max_positions, self.scale_vector)
 
-    def layers_of_half(self, half: int) -> list[tuple[Tensor, Tensor]]:
-        """Of each layer, the keys and values [G, T, K] of one half so far, as views."""
+    def layers_of_branch(self, branch: int) -> list[tuple[Tensor, Tensor]]:
+        """Of each layer, the keys and values [G, T, K] of one branch so far, as views."""
         return [
-            (k[half, :, : self.length], v[half, :, : self.length])
+            (k[branch, :, : self.length], v[branch, :, : self.length])
             for k, v in zip(self._keys, self._values, strict=True)
         ]
 
     def fill(self, states: Sequence[PromptState]) -> None:
-        """Copy the positions of a prompt, given for each half, into this empty cache."""
+        """Copy the positions of a prompt, given for each branch, into this empty cache."""
         count = states[0].layers[0][0].shape[1]
         self.reserve(count)
         self.advance(count)
-        for half, state in enumerate(states):
-            for own, kept in zip(self.layers_of_half(half), state.layers, strict=True):
+        for branch, state in enumerate(states):
+            for own, kept in zip(self.layers_of_branch(branch), state.layers, strict=True):
                 for to, numbers in zip(own, kept, strict=True):
                     to.copy_(numbers)

@@ -2,7 +2,7 @@
 
 Shape letters used in model/ and in engine/sampling.py:
 
-    B  batch slots: the conditional and, with guidance, the unconditional half of each row
+    B  batch slots: the conditional and, with guidance, the unconditional branch of each row
     T  positions fed at once       S  positions attended to (text, or what is cached)
     D  model width                 H  query heads       G  key/value heads     K  head width
     F  MLP width                   C  audio channels    V  codes of a channel  R  rows

@@ -23,7 +23,7 @@ from torch import Tensor, nn
 from dia_demo.config import ModelConfig
 from dia_demo.errors import InputError
 from dia_demo.machine import processor
-from dia_demo.model.autotune import Case, first_right
+from dia_demo.model.autotune import Case, choose_correct
 from dia_demo.model.cpu_model import CpuModel, torch_threads
 from dia_demo.model.dia import Dia
 from dia_demo.model.packed_linear import PackedLinear
@@ -32,7 +32,7 @@ from dia_demo.model.packed_linear import PackedLinear
 # the most outputs of the linear that a kernel is checked with.
 CHECKED_ROWS, CHECKED_OUTPUTS = (2, 4, 8, 16), 1024
 # Relative L2 error against float64 that a kernel may add to that of its precision.
-LARGEST_ERROR = {"float32": 1e-5, "bfloat16": 1e-2, "int8": 2e-2, "int4": 2e-2}
+LARGEST_ERROR = {"float32": 1e-5, "bfloat16": 1e-2, "int8": 2e-2, "int5": 2e-2, "int4": 2e-2}
 # A step of a model with fewer decoder weights takes a few milliseconds.
 SMALL_WEIGHTS = 30_000_000
 # The precision of linears outside the layers (logits, further frames) where it has more bits than
@@ -142,12 +142,12 @@ INTEGERS, FLOATS = ("int8", "int4"), ("float32", "bfloat16")
 KERNELS = (
     Kernel(
         "compiled, dot products",
-        PackedLinear.of,
+        PackedLinear.from_weight,
         ("bfloat16", *INTEGERS),
         compiled=True,
         use_dot=True,
     ),
-    Kernel("compiled", PackedLinear.of, (*FLOATS, *INTEGERS), compiled=True),
+    Kernel("compiled", PackedLinear.from_weight, (*FLOATS, *INTEGERS), compiled=True),
     Kernel("oneDNN packed", OneDnnLinear, FLOATS),
     Kernel("plain", PlainLinear, FLOATS),
     Kernel("torch int8", PackedInt8Linear, ("int8",)),
@@ -236,7 +236,7 @@ def choose_kernel(config: ModelConfig, precision: str, threads: int) -> KernelCh
     if not can_compile():
         kernels = {name: kernel for name, kernel in kernels.items() if not kernel.compiled}
     cases = _cases(kernels, shape, precision, threads)
-    name = first_right(f"linears in {precision}", cases)
+    name = choose_correct(f"linears in {precision}", cases)
     if name is None:
         raise InputError(
             f"No kernel for {precision} works on this machine. It needs numba: run pip install "
@@ -254,7 +254,7 @@ def _cases(
     x = torch.randn(max(CHECKED_ROWS), shape[1], generator=generator)
     if precision != "float32" and processor.multiplies_bfloat16():
         x = x.bfloat16()
-    expected = x.double() @ _as_stored(weight, precision).t()
+    expected = x.double() @ _round_to_precision(weight, precision).t()
 
     def cases(kernel: Kernel) -> list[Case]:
         linear = kernel.build(weight, precision)
@@ -270,6 +270,6 @@ def _cases(
     return {name: partial(cases, kernel) for name, kernel in kernels.items()}
 
 
-def _as_stored(weight_NK: Tensor, precision: str) -> Tensor:
+def _round_to_precision(weight_NK: Tensor, precision: str) -> Tensor:
     """float64 weights as this precision stores them, so that only a kernel's own error counts."""
-    return PackedLinear.of(weight_NK, precision).dense(torch.float32).double()
+    return PackedLinear.from_weight(weight_NK, precision).dense(torch.float32).double()

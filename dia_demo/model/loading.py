@@ -5,17 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
+
+from torch import nn
 
 from dia_demo.checkpoint_files import weight_files
 from dia_demo.config import ModelConfig
 from dia_demo.kernels.jit import new_failures
 from dia_demo.machine.system import release_free_memory
-from dia_demo.model import checkpoint, packed_cache
 from dia_demo.model.calibration.calibration import CalibrationTake, calibrate
 from dia_demo.model.cpu_model import CpuModel, torch_threads
 from dia_demo.model.dia import Dia
 from dia_demo.model.linear import KERNELS, KernelChoice, choose_kernel, convert_packed
+from dia_demo.model.weights import checkpoint, packed_cache
 from dia_demo.task import Task
 
 # Packs the linears in the order that is stored, which all compiled kernels read.
@@ -30,20 +32,34 @@ Stages = Generator[tuple[str, float], None, T]
 class LoadedModel:
     """A model, the kernel it runs with, and a note for the user about its loading.
 
+    model: satisfies engine/decoder_model.py, or the interface of another family.
     weights: which of several roundings its weights have (packed_cache.weights_name).
     """
 
-    model: CpuModel
+    model: Any
     choice: KernelChoice
     note: str = ""
     weights: str = ""
 
 
 @dataclass(frozen=True)
+class PreparedModel:
+    """A model of any family as it is stored, see weights/packed_cache.
+
+    network: with packed linears. why_not: why it should not be passed on, if it is less exact than
+    it can be. install: makes it ready to run, after which the network is no longer stored.
+    """
+
+    network: nn.Module
+    why_not: str
+    install: Callable[[], Stages[LoadedModel]]
+
+
+@dataclass(frozen=True)
 class Calibrator:
     """How int4 is calibrated before it is stored.
 
-    make_takes: makes takes with a model, yielding the fraction done (engine/calibration.py).
+    make_takes: makes takes with a model, yielding the fraction done (engine/loading/calibration).
     why_not: a note for the user if that is not possible now; then int4 is rounded to the nearest
     and not stored.
     """
@@ -76,7 +92,7 @@ def load_model(
     choice = yield from choose(config, precision, threads)
     if config.prepared is not None:
         reading = packed_cache.read_export(folder, config, precision)
-        dia = yield from with_stage("Loading", reading)
+        dia = yield from run_stage("Loading", reading)
         weights = packed_cache.weights_name(dia, precision)
         loaded = yield from install_packed(dia, choice, precision)
         return replace(loaded, weights=weights)
@@ -84,8 +100,8 @@ def load_model(
     can_store = choice.kernel.compiled and precision != "float32"
     if not can_store:
         loading = checkpoint.load(folder, precision, "cpu", choice.kernel, config)
-        dia = yield from with_stage("Loading", loading)
-        return replace((yield from _install(dia, choice)), weights=_not_calibrated(precision))
+        dia = yield from run_stage("Loading", loading)
+        return replace((yield from _install(dia, choice)), weights=_default_rounding(precision))
     packed = yield from prepare(folder, config, precision, threads, calibrator)
     loaded = yield from _install(packed.dia, choice, packed.note)
     return replace(loaded, weights=packed.weights)
@@ -109,15 +125,15 @@ def load_packed(
 ) -> Stages[PackedModel]:
     """The checkpoint with packed linears. Where its prepared weights are stored, they are read."""
     file = packed_cache.prepared_file(folder, precision)
-    stored = yield from with_stage("Loading", packed_cache.read(file, config, precision))
+    stored = yield from run_stage("Loading", packed_cache.read(file, config, precision))
     if stored is not None:
         return PackedModel(stored, weights=packed_cache.weights_name(stored, precision))
     if precision == "int4" and not calibrator.why_not:
         return (yield from _calibrate(folder, config, threads, calibrator))
     loading = checkpoint.load(folder, precision, "cpu", PACKING_KERNEL, config)
-    dia = yield from with_stage(f"Loading, in {precision}", loading)
+    dia = yield from run_stage(f"Loading, in {precision}", loading)
     if precision == "int4":
-        return PackedModel(dia, note=calibrator.why_not, weights=_not_calibrated(precision))
+        return PackedModel(dia, note=calibrator.why_not, weights=_default_rounding(precision))
     return PackedModel(dia, is_new=True)
 
 
@@ -127,16 +143,16 @@ def _calibrate(
     """The checkpoint in int4, calibrated on takes that it makes in bfloat16."""
     choice = yield from choose(config, "bfloat16", threads)
     loading = checkpoint.load(folder, "bfloat16", "cpu", choice.kernel, config)
-    dia = yield from with_stage("Loading, to calibrate int4", loading)
+    dia = yield from run_stage("Loading, to calibrate int4", loading)
     exact = yield from _install(dia, choice)
     doing = "Calibrating int4, once for this model"
-    takes = yield from with_stage(f"{doing}: test takes", calibrator.make_takes(exact.model))
+    takes = yield from run_stage(f"{doing}: test takes", calibrator.make_takes(exact.model))
     rounding = calibrate(dia, takes, threads)
-    yield from with_stage(f"{doing}: rounding the weights", rounding, 1)
+    yield from run_stage(f"{doing}: rounding the weights", rounding, 1)
     return PackedModel(dia, True, exact.note, packed_cache.weights_name(dia, "int4"))
 
 
-def _not_calibrated(precision: str) -> str:
+def _default_rounding(precision: str) -> str:
     return packed_cache.NOT_CALIBRATED if precision in packed_cache.ROUNDING else ""
 
 
@@ -145,7 +161,7 @@ def install_packed(dia: Dia, choice: KernelChoice, precision: str) -> Stages[Loa
     order of the weights."""
     if not choice.kernel.compiled:
         converting = convert_packed(dia, choice.kernel, precision)
-        yield from with_stage("Loading, for this processor's kernels", converting)
+        yield from run_stage("Loading, for this processor's kernels", converting)
     return (yield from _install(dia, choice))
 
 
@@ -156,7 +172,7 @@ def random_model(
     calibration, on which its speed does not depend."""
     choice = yield from choose(config, precision, threads)
     making = checkpoint.load_random(config, precision, choice.kernel, seed)
-    dia = yield from with_stage("Making random weights", making)
+    dia = yield from run_stage("Making random weights", making)
     return (yield from _install(dia, choice))
 
 
@@ -167,9 +183,7 @@ def choose(config: ModelConfig, precision: str, threads: int) -> Stages[KernelCh
         return choose_kernel(config, precision, threads)
 
 
-def with_stage(
-    stage: str, work: Generator[float, None, T], threads: int | None = None
-) -> Stages[T]:
+def run_stage(stage: str, work: Generator[float, None, T], threads: int | None = None) -> Stages[T]:
     """The fractions of `work` as those of a stage. threads: of torch's operations in it, as many
     as before if left out."""
     yield stage, 0.0

@@ -1,13 +1,15 @@
-"""Linears as blocks of weights in four precisions, in the order that the compiled step reads.
+"""Linears as blocks of weights in five precisions, in the order that the compiled step reads.
 
 The order (see kernels/packing.py) is the same on every processor, so that packed weights can be
-stored. int8 has one scale per output; int4 has one per HALF inputs of an output as well, the one of
-a few candidates with the smallest error.
+stored. int8 has one scale per output; int4 and int5 have one per HALF inputs of an output as well,
+the one of a few candidates with the smallest error.
 """
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
@@ -19,13 +21,18 @@ from dia_demo.kernels.packing import (
     GROUP,
     HALF,
     INT4,
+    INT4_GROUP,
     INT4_VALUES,
+    INT5,
+    INT5_GROUP,
+    INT5_PARTS,
+    INT5_ZERO,
     INT8,
     block_bytes,
     padded,
 )
 
-FORMATS = {"float32": FLOAT32, "bfloat16": BFLOAT16, "int8": INT8, "int4": INT4}
+FORMATS = {"float32": FLOAT32, "bfloat16": BFLOAT16, "int8": INT8, "int4": INT4, "int5": INT5}
 # Candidate scales of HALF int4 weights, relative to the one that represents the largest of them.
 CANDIDATES = (1.1, 1.05, 1.0, 0.96, 0.92, 0.88, 0.84, 0.8, 0.76, 0.72)
 _VALUES = torch.tensor(INT4_VALUES, dtype=torch.float32)
@@ -54,7 +61,7 @@ class PackedLinear(nn.Module):
         self.many_rows: Callable[[PackedLinear, Tensor], Tensor] | None = None
 
     @classmethod
-    def of(cls, weight_NK: Tensor, precision: str) -> PackedLinear:
+    def from_weight(cls, weight_NK: Tensor, precision: str) -> PackedLinear:
         """Pack a weight [outputs, inputs] of any floating-point type."""
         outputs, inputs = weight_NK.shape
         whole, size = padded(outputs), block_bytes(FORMATS[precision], inputs)
@@ -87,10 +94,12 @@ class PackedLinear(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         flat = x.reshape(-1, self.inputs)
-        out = self._unpacked(flat) if self.many_rows is None else self.many_rows(self, flat)
+        out = (
+            self._multiply_unpacked(flat) if self.many_rows is None else self.many_rows(self, flat)
+        )
         return out.to(x.dtype).reshape(*x.shape[:-1], self.outputs)
 
-    def _unpacked(self, x: Tensor) -> Tensor:
+    def _multiply_unpacked(self, x: Tensor) -> Tensor:
         """The product with x [rows, inputs] by torch, which unpacks the weights of some blocks."""
         out = x.new_empty(len(self.blocks), len(x), BLOCK)
         step = UNPACKED_AT_ONCE // BLOCK
@@ -119,7 +128,7 @@ def _unpack_dense(stored: torch.dtype, together: int):
     return unpack
 
 
-def _grouped(weight_NK: Tensor) -> Tensor:
+def _group_inputs(weight_NK: Tensor) -> Tensor:
     """float32 [N, groups, GROUP], the inputs padded with zeros."""
     N, K = weight_NK.shape
     return nn.functional.pad(weight_NK.float(), (0, -K % GROUP)).view(N, -1, GROUP)
@@ -127,7 +136,7 @@ def _grouped(weight_NK: Tensor) -> Tensor:
 
 def _pack_int8(weight_NK: Tensor) -> Tensor:
     """Round to the nearest of 255 steps; the largest weight of an output becomes 127."""
-    grouped = _grouped(weight_NK)
+    grouped = _group_inputs(weight_NK)
     N, groups, _ = grouped.shape
     scale = grouped.abs().amax((1, 2)).div_(127).clamp_(min=1e-30)
     numbers = grouped.div_(scale.view(N, 1, 1)).round_().add_(128).to(torch.uint8)
@@ -144,47 +153,62 @@ def _unpack_int8(blocks: Tensor, inputs: int, dtype: torch.dtype) -> Tensor:
     return weights.mul_(scale.contiguous().view(torch.float32).unsqueeze(1).to(dtype))
 
 
-def _pack_int4(weight_NK: Tensor) -> Tensor:
-    """Round to the nearest of 16 values, each weight by itself (GPTQ: calibration/gptq.py)."""
-    halves = _grouped(weight_NK).view(len(weight_NK), -1, HALF)
-    output_scale = int4_output_scales(halves)
-    scale = int4_scales(halves, output_scale)
-    return int4_blocks(int4_values(halves / (scale * output_scale)), scale, output_scale)
+@dataclass(frozen=True)
+class Grid:
+    """The values of a format with a scale for every HALF inputs.
 
-
-def int4_output_scales(halves: Tensor) -> Tensor:
-    """The scales [N, 1, 1] of outputs with weights [N, halves, HALF]: every candidate fits int8."""
-    largest = halves.abs().amax((1, 2), keepdim=True)
-    return largest.mul_(CANDIDATES[0] / (127 * _VALUES.abs().max())).clamp_(min=1e-30)
-
-
-def int4_scales(halves: Tensor, output_scale: Tensor, importance: Tensor | None = None) -> Tensor:
-    """The scales [N, halves, 1] of weights [N, halves, HALF] with the least squared errors.
-
-    They are whole numbers that fit int8, as float32. One may be negative, so that the side of the
-    largest weight has the larger values. importance: how much the error of each of the HALF weights
-    counts, the same if left out.
+    least: the value of the largest magnitude. nearest: the nearest value to each weight over its
+    scales, float32. blocks: see `int4_blocks`.
     """
-    largest = halves.gather(2, halves.abs().argmax(2, keepdim=True))
-    scale, least_error = None, None
-    for candidate in CANDIDATES:
-        tried = int4_rounded_scale(largest * (candidate / _VALUES[0]) / output_scale)
-        step = tried * output_scale
-        error = int4_values(halves / step).mul_(step).sub_(halves).square_()
-        if importance is not None:
-            error.mul_(importance)
-        error = error.sum(2, keepdim=True)
-        if scale is None or least_error is None:
-            scale, least_error = tried, error
-            continue
-        is_better = error < least_error
-        scale = torch.where(is_better, tried, scale)
-        least_error = torch.where(is_better, error, least_error)
-    assert scale is not None
-    return scale
+
+    precision: str
+    least: float
+    nearest: Callable[[Tensor], Tensor]
+    blocks: Callable[[Tensor, Tensor, Tensor], Tensor]
+
+    def pack(self, weight_NK: Tensor) -> Tensor:
+        """Round to the nearest value, each weight by itself (GPTQ: calibration/gptq.py)."""
+        halves = _group_inputs(weight_NK).view(len(weight_NK), -1, HALF)
+        output_scale = self.output_scales(halves)
+        scale = self.scales(halves, output_scale)
+        values = self.nearest(halves / (scale * output_scale))
+        return self.blocks(values, scale, output_scale)
+
+    def output_scales(self, halves: Tensor) -> Tensor:
+        """The scales [N, 1, 1] of outputs with weights [N, halves, HALF]: every candidate fits
+        int8."""
+        largest = halves.abs().amax((1, 2), keepdim=True)
+        return largest.mul_(CANDIDATES[0] / (127 * abs(self.least))).clamp_(min=1e-30)
+
+    def scales(
+        self, halves: Tensor, output_scale: Tensor, importance: Tensor | None = None
+    ) -> Tensor:
+        """The scales [N, halves, 1] of weights [N, halves, HALF] with the least squared errors.
+
+        They are whole numbers that fit int8, as float32. One may be negative, so that the side of
+        the largest weight has the larger values. importance: how much the error of each of the HALF
+        weights counts, the same if left out.
+        """
+        largest = halves.gather(2, halves.abs().argmax(2, keepdim=True))
+        scale, least_error = None, None
+        for candidate in CANDIDATES:
+            tried = rounded_scale(largest * (candidate / self.least) / output_scale)
+            step = tried * output_scale
+            error = self.nearest(halves / step).mul_(step).sub_(halves).square_()
+            if importance is not None:
+                error.mul_(importance)
+            error = error.sum(2, keepdim=True)
+            if scale is None or least_error is None:
+                scale, least_error = tried, error
+                continue
+            is_better = error < least_error
+            scale = torch.where(is_better, tried, scale)
+            least_error = torch.where(is_better, error, least_error)
+        assert scale is not None
+        return scale
 
 
-def int4_rounded_scale(scale: Tensor) -> Tensor:
+def rounded_scale(scale: Tensor) -> Tensor:
     """The nearest scale that can be stored, float32; never 0."""
     rounded = scale.round().clamp_(-127, 127)
     return torch.where(rounded == 0, 1.0, rounded)
@@ -192,10 +216,10 @@ def int4_rounded_scale(scale: Tensor) -> Tensor:
 
 def int4_values(weights: Tensor) -> Tensor:
     """The nearest of INT4_VALUES to each weight over its scales, float32."""
-    return _nearest(_NEAREST_VALUE, weights)
+    return _look_up_nearest(_NEAREST_VALUE, weights)
 
 
-def _nearest(table: Tensor, weights: Tensor) -> Tensor:
+def _look_up_nearest(table: Tensor, weights: Tensor) -> Tensor:
     places = weights.mul(2).add_(64).clamp_(0, 127).to(torch.int32)
     return table.index_select(0, places.flatten()).view(weights.shape)
 
@@ -204,37 +228,88 @@ def int4_blocks(values: Tensor, scale: Tensor, output_scale: Tensor) -> Tensor:
     """Blocks of values [N, halves, HALF] with their scales [N, halves, 1] and [N, 1, 1]; N in whole
     blocks."""
     count, groups = len(values) // BLOCK, values.shape[1] // 2
-    codes = _nearest(_NEAREST_CODE, values).view(count, BLOCK, groups, GROUP // 8, 2, 4)
+    codes = _look_up_nearest(_NEAREST_CODE, values).view(count, BLOCK, groups, GROUP // 8, 2, 4)
     joined = codes[..., 0, :] | (codes[..., 1, :] << 4)
     bytes_ = joined.permute(0, 2, 3, 1, 4).reshape(count, groups, -1)
+    return _with_scales(bytes_, scale, output_scale)
+
+
+def _with_scales(bytes_: Tensor, scale: Tensor, output_scale: Tensor) -> Tensor:
+    """Blocks of the bytes of groups [blocks, groups, bytes] with the scales of their halves."""
+    count, groups, _ = bytes_.shape
     scales = scale.view(count, BLOCK, groups, 2).permute(0, 2, 3, 1).to(torch.int8)
     scales = scales.reshape(count, groups, -1).view(torch.uint8)
     by_group = torch.cat((scales, bytes_), dim=2).view(count, -1)
     return torch.cat((by_group, output_scale.view(count, BLOCK).view(torch.uint8)), dim=1)
 
 
-def _unpack_int4(blocks: Tensor, inputs: int, dtype: torch.dtype) -> Tensor:
+def _split_scales(blocks: Tensor, size: int) -> tuple[Tensor, Tensor]:
+    """The bytes of groups of `size` bytes, and the scales [blocks, groups, 2, 1, BLOCK]."""
     count = len(blocks)
-    by_group = blocks[:, : -4 * BLOCK].reshape(count, -1, BLOCK * (GROUP // 2 + 2))
+    by_group = blocks[:, : -4 * BLOCK].reshape(count, -1, size)
     output_scale = blocks[:, -4 * BLOCK :].contiguous().view(torch.float32)
     scale = by_group[:, :, : 2 * BLOCK].contiguous().view(torch.int8).view(count, -1, 2, 1, BLOCK)
-    scale = scale * output_scale.view(count, 1, 1, 1, BLOCK)
-    bytes_ = by_group[:, :, 2 * BLOCK :].reshape(count, -1, GROUP // 8, BLOCK, 4)
+    return by_group[:, :, 2 * BLOCK :], scale * output_scale.view(count, 1, 1, 1, BLOCK)
+
+
+def _unpack_int4(blocks: Tensor, inputs: int, dtype: torch.dtype) -> Tensor:
+    count = len(blocks)
+    bytes_, scale = _split_scales(blocks, INT4_GROUP)
+    bytes_ = bytes_.reshape(count, -1, GROUP // 8, BLOCK, 4)
     codes = torch.stack((bytes_ & 15, bytes_ >> 4), dim=3)  # [.., 8 inputs, 2, BLOCK, 4]
     codes = codes.transpose(4, 5).reshape(count, -1, 2, HALF, BLOCK)
     values = _VALUES.to(dtype).index_select(0, codes.flatten().int()).view(codes.shape)
     return values.mul_(scale.to(dtype)).view(count, -1, BLOCK)[:, :inputs]
 
 
+def int5_values(weights: Tensor) -> Tensor:
+    """The nearest whole number of five bits to each weight over its scales, float32."""
+    return weights.round().clamp_(-INT5_ZERO, INT5_ZERO - 1)
+
+
+def int5_blocks(values: Tensor, scale: Tensor, output_scale: Tensor) -> Tensor:
+    """As `int4_blocks`."""
+    count, groups = len(values) // BLOCK, values.shape[1] // 2
+    codes = values.add(INT5_ZERO).to(torch.uint8)
+    # [blocks, 16 outputs, groups, halves, numbers of four inputs, 4] to the order of the bytes
+    codes = codes.view(count, BLOCK // 16, 16, groups, 2, HALF // 4, 4).permute(5, 0, 3, 4, 1, 2, 6)
+    words = list(codes[:5].clone())
+    for code, parts in zip(codes[5:], INT5_PARTS, strict=True):
+        for word, shift, mask in parts:
+            words[word] |= (code & mask) << shift
+    bytes_ = torch.stack(words, dim=4)  # [blocks, groups, halves, 4, 5, 16, 4]
+    return _with_scales(bytes_.reshape(count, groups, -1), scale, output_scale)
+
+
+def _unpack_int5(blocks: Tensor, inputs: int, dtype: torch.dtype) -> Tensor:
+    count = len(blocks)
+    bytes_, scale = _split_scales(blocks, INT5_GROUP)
+    words = bytes_.reshape(count, -1, 2, BLOCK // 16, 5, 16, 4).unbind(4)
+    codes = [word & 31 for word in words]
+    for parts in INT5_PARTS:
+        shifted = [(words[word] >> shift) & mask for word, shift, mask in parts]
+        codes.append(functools.reduce(torch.bitwise_or, shifted))
+    # [blocks, groups, halves, 4, 16, numbers, 4 inputs] to [.., inputs, BLOCK]
+    ordered = torch.stack(codes, dim=5).permute(0, 1, 2, 5, 6, 3, 4)
+    values = ordered.reshape(count, -1, 2, HALF, BLOCK).to(dtype).sub_(INT5_ZERO)
+    return values.mul_(scale.to(dtype)).reshape(count, -1, BLOCK)[:, :inputs]
+
+
+GRIDS = {
+    "int4": Grid("int4", _VALUES[0].item(), int4_values, int4_blocks),
+    "int5": Grid("int5", -INT5_ZERO, int5_values, int5_blocks),
+}
 _PACK = {
     "float32": _pack_dense(torch.float32, 1),
     "bfloat16": _pack_dense(torch.bfloat16, 2),
     "int8": _pack_int8,
-    "int4": _pack_int4,
+    "int4": GRIDS["int4"].pack,
+    "int5": GRIDS["int5"].pack,
 }
 _UNPACK = {
     "float32": _unpack_dense(torch.float32, 1),
     "bfloat16": _unpack_dense(torch.bfloat16, 2),
     "int8": _unpack_int8,
     "int4": _unpack_int4,
+    "int5": _unpack_int5,
 }

@@ -21,6 +21,8 @@ SPARE_SECONDS = 30.0
 # Of any prompt, whatever a model and the settings allow.
 LONGEST_SECONDS = 600.0
 _BLOCK_FRAMES = 65536
+# From so many frames on, the header gave no length.
+_NO_LENGTH = 2**40
 # More chunks than the header of a WAV has before its samples.
 _MOST_CHUNKS = 100
 
@@ -36,17 +38,20 @@ def decode(path: Path, max_seconds: float) -> tuple[np.ndarray, int]:
     if not path.is_file():
         raise InputError(f"The voice prompt {path.name} does not exist: choose an audio file.")
     try:
-        with _opened(path, max_seconds) as file:
+        with _open_sound(path, max_seconds) as file:
             rate = file.samplerate
             RATES.check("The voice prompt's sample rate", rate)
             longest = int((max_seconds + SPARE_SECONDS) * rate)
-            if file.frames < 2**40:  # Otherwise the header gives no length.
+            if file.frames < _NO_LENGTH:
                 check_seconds(path.name, file.frames / rate, longest / rate, max_seconds)
+            else:
+                # soundfile seeks after each read, which fails in a FLAC of unknown length.
+                file.seekable = lambda: False
             channels = _read(file, longest + 1)
     except (soundfile.LibsndfileError, TypeError, RuntimeError, struct.error) as error:
         raise InputError(
             f"The voice prompt {path.name} cannot be read as audio: use one of "
-            f"{FORMAT_LABELS}.{_how_to_convert(path)}"
+            f"{FORMAT_LABELS}.{_conversion_advice(path)}"
         ) from error
     if not len(channels):
         raise InputError(f"The voice prompt {path.name} is empty: record 5-10 s of clear speech.")
@@ -54,7 +59,7 @@ def decode(path: Path, max_seconds: float) -> tuple[np.ndarray, int]:
     return channels, rate
 
 
-def _how_to_convert(path: Path) -> str:
+def _conversion_advice(path: Path) -> str:
     """What to do with a recording in a format that no part of this program decodes."""
     with open(path, "rb") as file:
         head = file.read(12)
@@ -96,16 +101,16 @@ def _read(file: Any, most: int) -> np.ndarray:
 
 
 @contextmanager
-def _opened(path: Path, max_seconds: float) -> Iterator[Any]:
+def _open_sound(path: Path, max_seconds: float) -> Iterator[Any]:
     import soundfile
 
     with open(path, "rb") as raw:
-        streamed = _streamed_riff(raw, max_seconds)
+        streamed = _complete_riff(raw, max_seconds)
         with soundfile.SoundFile(streamed or str(path)) as file:
             yield file
 
 
-def _streamed_riff(raw: Any, max_seconds: float) -> io.BytesIO | None:
+def _complete_riff(raw: Any, max_seconds: float) -> io.BytesIO | None:
     """A WAV with its true sizes, if the file was written to a pipe and has none; else None.
 
     Such files give 0 or 0xFFFFFFFF as the size of their samples.

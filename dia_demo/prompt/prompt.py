@@ -12,7 +12,8 @@ from pathlib import Path
 
 import numpy as np
 
-from dia_demo.audio import integrated_loudness
+from dia_demo.audio import integrated_loudness, read_metadata
+from dia_demo.disclosure.notice import seconds_in
 from dia_demo.errors import InputError
 from dia_demo.files import Stamp, file_stamp
 from dia_demo.prompt import speech
@@ -60,24 +61,26 @@ def _read(path: Path, stamp: Stamp | None, sample_rate: int, max_seconds: float)
     import soxr
 
     channels, rate = decode(path, max_seconds)
+    # That of a file of this program is nobody's voice.
+    channels = channels[round(seconds_in(read_metadata(path)) * rate) :]
     notes: list[str] = []
-    wave = _one_channel(path.name, channels, rate, notes)
-    wave = _trimmed(path.name, wave, rate, notes)
+    wave = _choose_channel(path.name, channels, rate, notes)
+    wave = _trim(path.name, wave, rate, notes)
     check_seconds(path.name, len(wave) / rate, max_seconds, max_seconds)
-    wave = _levelled(wave, rate, notes)
+    wave = _match_level(wave, rate, notes)
     if rate != sample_rate:
         wave = soxr.resample(wave, rate, sample_rate)
     peak = float(np.abs(wave).max(initial=0.0))
     return Prompt(wave / max(1.0, peak), tuple(notes))
 
 
-def _one_channel(name: str, channels: np.ndarray, rate: int, notes: list[str]) -> np.ndarray:
+def _choose_channel(name: str, channels: np.ndarray, rate: int, notes: list[str]) -> np.ndarray:
     """The channel that contains the voice, without its offset; several that differ are mixed."""
     if not np.isfinite(channels).all():
         raise InputError(
             f"The voice prompt {name} contains NaN or infinite values: export the file again."
         )
-    waves, offsets = zip(*(_without_offset(channel, rate) for channel in channels.T), strict=True)
+    waves, offsets = zip(*(_remove_offset(channel, rate) for channel in channels.T), strict=True)
     levels = [10 * float(np.log10(max(1e-12, (wave**2).mean()))) for wave in waves]
     if all(speech.is_silent(wave, rate) for wave in waves):
         raise InputError(f"The voice prompt {name} is silent: record 5-10 s of clear speech.")
@@ -98,10 +101,11 @@ def _one_channel(name: str, channels: np.ndarray, rate: int, notes: list[str]) -
     ]
     if max(abs(offsets[k]) for k in chosen) > _OFFSET:
         notes.append("A constant offset was removed from the voice prompt.")
-    if _clipped(channels[:, first]) > 0.001:
+    clipped = _clipped_share(channels[:, first])
+    if clipped > 0.001:
         notes.append(
-            f"The voice prompt is clipped ({_clipped(channels[:, first]):.1%} at full scale): a "
-            "cleaner one works better."
+            f"The voice prompt is clipped ({clipped:.1%} at full scale): a cleaner one works "
+            "better."
         )
     if len(chosen) > 1:
         notes.append(f"{len(chosen)} channels of the voice prompt, which differ, were mixed.")
@@ -110,11 +114,11 @@ def _one_channel(name: str, channels: np.ndarray, rate: int, notes: list[str]) -
     return sum((waves[k] for k in chosen[1:]), waves[first])
 
 
-def _clipped(channel: np.ndarray) -> float:
+def _clipped_share(channel: np.ndarray) -> float:
     return float((np.abs(channel) >= 0.999).mean())
 
 
-def _without_offset(channel: np.ndarray, rate: int) -> tuple[np.ndarray, float]:
+def _remove_offset(channel: np.ndarray, rate: int) -> tuple[np.ndarray, float]:
     """A channel [n] without its constant offset, and the offset.
 
     Digital silence that was added at an end has none, or another one.
@@ -142,7 +146,7 @@ def _correlation(a: np.ndarray, b: np.ndarray, rate: int) -> float:
     return float(np.abs(products).max() / max(1e-12, np.sqrt((a * a).sum() * (b * b).sum())))
 
 
-def at_analysis_rate(wave: np.ndarray, rate: int) -> np.ndarray:
+def resample_for_analysis(wave: np.ndarray, rate: int) -> np.ndarray:
     """At the rate of the analysis, so that no rate makes a difference to it."""
     import soxr
 
@@ -153,19 +157,19 @@ def _problem(wave: np.ndarray, rate: int) -> str | None:
     """What a channel is instead of speech; None if it may be speech."""
     if speech.is_silent(wave, rate):
         return "silence"
-    analysed = at_analysis_rate(wave, rate)
+    analysed = resample_for_analysis(wave, rate)
     traits = speech.traits(analysed, speech.speech_frames(analysed))
     if traits.seconds < LEAST_SECONDS / 3:
         return f"a sound of {traits.seconds:.1f} s"
     return traits.problem()
 
 
-def _trimmed(name: str, wave: np.ndarray, rate: int, notes: list[str]) -> np.ndarray:
+def _trim(name: str, wave: np.ndarray, rate: int, notes: list[str]) -> np.ndarray:
     """Without the silence around the speech, but for the little that a take begins and ends with.
 
     Silence that is too short is made up for.
     """
-    analysed = at_analysis_rate(wave, rate)
+    analysed = resample_for_analysis(wave, rate)
     active = speech.speech_frames(analysed)
     spans = speech.spans(active, _LONGEST_PAUSE, _SHORTEST_SOUND)
     spoken = float(active.sum() * FRAME_SECONDS)
@@ -193,7 +197,7 @@ def _trimmed(name: str, wave: np.ndarray, rate: int, notes: list[str]) -> np.nda
     return np.pad(kept, missing)
 
 
-def _levelled(wave: np.ndarray, rate: int, notes: list[str]) -> np.ndarray:
+def _match_level(wave: np.ndarray, rate: int, notes: list[str]) -> np.ndarray:
     """At the loudness of a take, as far as the peak allows. A small change is not worth a note."""
     loudness = integrated_loudness(wave, rate)
     if loudness is None:

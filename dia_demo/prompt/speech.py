@@ -48,7 +48,7 @@ class Traits:
         if self.range_db < 6 or self.voiced > 0.97:
             return "a tone or hum: it has no syllables"
         if self.steady > 0.35 or (self.steady > 0.2 and self.range_db < 10):
-            return "music or tones: its pitch stands still, where a voice glides"
+            return "music or tones: its pitch does not move as a voice's does"
         return None
 
 

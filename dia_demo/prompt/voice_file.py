@@ -6,6 +6,7 @@ One safetensors file, `NAME.dia-voice.safetensors`, of a few kilobytes: the tens
 
 from __future__ import annotations
 
+import hashlib
 import json
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -29,6 +30,10 @@ _MOST_CHANNELS = 64
 TAKE, RECORDING = "take", "recording"
 
 
+# A word, when it begins in seconds, and its speaker, 1 or 2.
+WordTime = tuple[str, float, int]
+
+
 @dataclass(frozen=True)
 class VoiceFile:
     """A kept voice. codes: int16 [frames, channels]. transcript: their exact words, with tags.
@@ -36,7 +41,8 @@ class VoiceFile:
     codec: `Codec.identity` of the codec that made the codes. sample_rate: of its audio, in Hz; fps:
     its frames per second. model, seed, settings: of the take that it came from, None and empty for
     a recording. source: TAKE or RECORDING. consent: what the person who kept a recording said about
-    the consent of the person heard. created: in UTC. licence: a note of the person's own.
+    the consent of the person heard. created: in UTC. licence: a note of the person's own. words:
+    of a take whose model knows when they begin, or estimated of a recording.
     """
 
     name: str
@@ -52,6 +58,7 @@ class VoiceFile:
     created: str = ""
     consent: str = ""
     licence: str = ""
+    words: tuple[WordTime, ...] = ()
 
     @property
     def speakers(self) -> tuple[int, ...]:
@@ -63,15 +70,23 @@ class VoiceFile:
         """Its length. All of it is read before a take, which takes time on a CPU."""
         return len(self.codes) / self.fps
 
-    def said_by(self, speaker: int) -> VoiceFile:
+    @property
+    def identity(self) -> str:
+        """A hash of what is heard and said in it, which stays when it is renamed."""
+        digest = hashlib.sha256(self.codes.astype("<i2").tobytes())
+        digest.update(f"{self.codes.shape} {self.codec} {self.transcript}".encode())
+        return digest.hexdigest()[:16]
+
+    def extract_speaker(self, speaker: int) -> VoiceFile:
         """The same voice as that of `speaker`. Raises InputError for a dialogue of two."""
         if len(self.speakers) > 1:
             raise InputError(
                 f"{self.name} has the voices of two speakers, so it is for both. To use one of "
-                "them alone, keep a part of the take in which nobody else speaks."
+                "them alone, keep a part of the take in which only that speaker is heard."
             )
         words = TAG.sub("", self.transcript).strip()
-        return replace(self, transcript=f"[S{speaker}] {words}")
+        times = tuple((word, seconds, speaker) for word, seconds, _ in self.words)
+        return replace(self, transcript=f"[S{speaker}] {words}", words=times)
 
     def write(self, path: Path) -> Path:
         """Write the file, completely or not at all. Raises RunError if that fails."""
@@ -93,6 +108,8 @@ class VoiceFile:
             "consent": self.consent,
             "licence": self.licence,
         }
+        if self.words:
+            metadata["words"] = json.dumps(self.words)
         data = save({"codes": np.ascontiguousarray(self.codes, np.int16)}, metadata)
         try:
             with write_atomic(path, sync=True) as part:
@@ -137,7 +154,7 @@ def _parse(data: bytes, source: str) -> VoiceFile:
 
     if len(data) > MOST_BYTES:
         raise InputError(f"{source} is {len(data) / 1e6:.1f} MB, and a voice file is at most 1 MB.")
-    not_a_voice = f"{source} is not a voice file, which this program writes with the end {SUFFIX}"
+    not_a_voice = f"{source} is not a voice file of this program (their names end in {SUFFIX})"
     try:
         tensors = load(data)
         header = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])
@@ -168,7 +185,7 @@ def _voice(codes: np.ndarray, metadata: dict[str, str]) -> VoiceFile:
     if not isinstance(settings, dict):
         raise ValueError("its settings are not an object")
     if not parse_turns(transcript) or len(transcript) > LONGEST_TRANSCRIPT:
-        raise ValueError(f"its words are not 1 to {LONGEST_TRANSCRIPT} characters")
+        raise ValueError(f"its transcript must have 1 to {LONGEST_TRANSCRIPT} characters")
     if not (1000 <= rate <= 400_000 and 1 <= fps <= 1000):
         raise ValueError("its rates are out of range")
     notes = {name: metadata[name] for name in ("created", "consent", "licence", "codec", "model")}
@@ -185,5 +202,21 @@ def _voice(codes: np.ndarray, metadata: dict[str, str]) -> VoiceFile:
         source=metadata["source"],
         seed=int(seed) if seed else None,
         settings=settings,
+        words=parse_word_times(json.loads(metadata.get("words", "[]")), len(codes) / fps),
         **notes,
     )
+
+
+def parse_word_times(raw: object, seconds: float) -> tuple[WordTime, ...]:
+    """Words with their times from a file's metadata, of a sound so long. Raises ValueError."""
+    if not isinstance(raw, list):
+        raise ValueError("its words are not a list")
+    words: list[WordTime] = []
+    for item in raw:
+        word, start, speaker = item
+        is_time = isinstance(start, int | float) and 0 <= start <= seconds
+        is_late = bool(words) and start < words[-1][1] if is_time else True
+        if not isinstance(word, str) or is_late or speaker not in (1, 2):
+            raise ValueError("the times of its words are damaged")
+        words.append((word[:_LONGEST_NOTE], float(start), int(speaker)))
+    return tuple(words)

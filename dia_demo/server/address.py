@@ -7,9 +7,11 @@ none. So app.py checks them before, and this module imports no gradio.
 from __future__ import annotations
 
 import errno
+import ipaddress
 import os
 import socket
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 
 from dia_demo.errors import InputError, RunError
@@ -39,6 +41,15 @@ class Address:
         read.raise_mistakes()
         return cls(host, range(first, min(first + count, HIGHEST_PORT + 1)))
 
+    @property
+    def is_loopback(self) -> bool:
+        """Whether only this machine reaches it."""
+        if self.host.lower() == "localhost":
+            return True
+        with suppress(ValueError):
+            return ipaddress.ip_address(self.host).is_loopback
+        return False
+
     def listen(self) -> socket.socket:
         """A socket at the first free port.
 
@@ -47,7 +58,7 @@ class Address:
         family = socket.AF_INET6 if ":" in self.host else socket.AF_INET
         for port in self.ports:
             try:
-                return socket.create_server((self.host, port), family=family, backlog=2048)
+                made = socket.create_server((self.host, port), family=family, backlog=2048)
             except (OSError, UnicodeError) as error:
                 if not _is_taken(error):
                     raise InputError(
@@ -55,10 +66,19 @@ class Address:
                         "(for this machine alone) or 0.0.0.0 (for its networks as well), not "
                         f"{self.host!r}."
                     ) from None
+            else:
+                # Only for sockets that name their protocol, asyncio switches Nagle's algorithm off,
+                # with which the end of a short answer waits 40 ms.
+                return socket.socket(
+                    made.family, made.type, socket.IPPROTO_TCP, fileno=made.detach()
+                )
         raise RunError(
             f"No port from {self.ports.start} to {self.ports.stop - 1} of {self.host} is free, or "
             "this user may not use them. Choose another from 1024 to 65535 in GRADIO_SERVER_PORT."
         )
+
+
+LOCAL = Address()
 
 
 def _is_taken(error: Exception) -> bool:

@@ -15,10 +15,10 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from starlette.datastructures import Headers
-from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from dia_demo.machine.system import descriptor_limit
+from dia_demo.server.errors import refusal
 
 # A started request without new data; a connection without a request.
 SILENT_SECONDS = 30.0
@@ -31,24 +31,26 @@ LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 class Gate:
     """ASGI middleware. origins: other websites that may use this app. stop: is called with the
-    session of a client that disconnects before its last event."""
+    session of a client that disconnects before its last event; None without a page."""
 
     def __init__(
-        self, app: ASGIApp, stop: Callable[[str], None], origins: tuple[str, ...] = ()
+        self, app: ASGIApp, stop: Callable[[str], None] | None, origins: tuple[str, ...] = ()
     ) -> None:
         self.app = app
         self.stop = stop
         self.origins = origins
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
+        if scope["type"] == "websocket" and _is_foreign(scope, self.origins):
+            await send({"type": "websocket.close", "code": 1008})
+        elif scope["type"] != "http":
             await self.app(scope, receive, send)
         elif _is_foreign(scope, self.origins):
             message = "This app accepts no requests from other websites (see DIA_ORIGINS)."
-            await PlainTextResponse(message, 403)(scope, receive, send)
-        elif session := _session_of(scope):
+            await refusal(scope, message, 403)(scope, receive, send)
+        elif self.stop is not None and (session := _session_of(scope)):
             stop = partial(self.stop, session)
-            await _until_disconnect(self.app, scope, receive, send, stop)
+            await until_disconnect(self.app, scope, receive, send, stop)
         else:
             await _with_timeout(self.app, scope, receive, send)
 
@@ -74,11 +76,11 @@ async def _with_timeout(app: ASGIApp, scope: Scope, receive: Receive, send: Send
     except TimeoutError:
         if not incomplete or answered:
             raise
-        answer = PlainTextResponse("The request was not completed in time.", 408)
+        answer = refusal(scope, "The request was not completed in time.", 408)
         await answer(scope, receive, send)
 
 
-async def _until_disconnect(
+async def until_disconnect(
     app: ASGIApp, scope: Scope, receive: Receive, send: Send, stop: Callable[[], None]
 ) -> None:
     """Answer with events, and call `stop` as soon as the client disconnects.
@@ -117,11 +119,12 @@ def _session_of(scope: Scope) -> str | None:
 def _is_foreign(scope: Scope, origins: tuple[str, ...]) -> bool:
     """Whether a page of another website sent this request.
 
-    Reading is allowed: a browser shows the answer only to a page of the same website.
+    Reading is allowed: a browser shows the answer only to a page of the same website. A WebSocket
+    it opens for any page.
     """
     headers = Headers(scope=scope)
     origin = headers.get("origin")
-    if scope["method"] in ("GET", "HEAD", "OPTIONS") or origin is None or origin in origins:
+    if origin is None or origin in origins or _only_reads(scope):
         return False
     # Browsers report this themselves, also behind a proxy with another host name.
     if headers.get("sec-fetch-site") in ("same-origin", "none"):
@@ -139,6 +142,10 @@ def _is_foreign(scope: Scope, origins: tuple[str, ...]) -> bool:
         both = {theirs.hostname, own.hostname} <= set(LOOPBACK)
         return not (both and theirs.port == own.port)
     return True
+
+
+def _only_reads(scope: Scope) -> bool:
+    return scope["type"] == "http" and scope["method"] in ("GET", "HEAD", "OPTIONS")
 
 
 async def watch_connections(opened: Collection[Any]) -> None:
@@ -160,5 +167,8 @@ async def watch_connections(opened: Collection[Any]) -> None:
 
 
 def _is_idle(connection: Any) -> bool:
-    """Whether uvicorn's connection has no request, or has answered its last one."""
+    """Whether uvicorn's connection has no request, or has answered its last one. A WebSocket is
+    never idle."""
+    if not hasattr(connection, "cycle"):
+        return False
     return connection.cycle is None or connection.cycle.response_complete

@@ -39,7 +39,7 @@ def head_tags() -> str:
     )
 
 
-def with_head(page: bytes) -> bytes:
+def insert_head(page: bytes) -> bytes:
     """gradio's HTML with our head, without its link preview."""
     head, separator, rest = page.partition(b"</head>")
     tags = head_tags().encode()
@@ -73,7 +73,7 @@ class PageHead:
             body += message.get("body", b"")
             if message.get("more_body"):
                 return
-            page = with_head(body)
+            page = insert_head(body)
             MutableHeaders(raw=start["headers"])["Content-Length"] = str(len(page))
             await send(start)
             await send({"type": "http.response.body", "body": page})

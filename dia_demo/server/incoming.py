@@ -11,10 +11,10 @@ import re
 import anyio
 from starlette.datastructures import Headers
 from starlette.requests import ClientDisconnect
-from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from dia_demo.errors import InputError
+from dia_demo.server.errors import refusal
 from dia_demo.services.scratch import Scratch
 
 # Form data that a browser sends with the file.
@@ -23,6 +23,8 @@ FORM_BYTES = 100_000
 BODY_BYTES = 2**20
 # What is read and dropped of a body that is too large, so that the client reads the answer.
 DROPPED_BYTES = 2**30
+# The routes that receive files: the page's, and those where programs upload voices.
+UPLOADS = ("/upload", "/v1/audio/voices")
 # gradio's routes that fetch an address: a file "of" the server, its older form, and the proxy.
 _FETCHES = re.compile(r"/file[=/]+(https?|ftp):|/proxy=", re.IGNORECASE)
 
@@ -41,13 +43,14 @@ class IncomingGuard:
         is_form = headers.get("content-type", "").lower().startswith("multipart/")
         if path.endswith("/deep_link"):
             # It would save a session's values for anyone who asks; this page has no use for it.
-            await _refuse("This page has no deep links.", 404)(scope, receive, send)
+            await _refuse(scope, receive, send, "This page has no deep links.", 404)
         elif _FETCHES.search(path):
-            await _refuse("This app fetches nothing from an address.", 403)(scope, receive, send)
-        elif is_form and path.endswith("/upload"):
+            message = "This app does not fetch files from a URL."
+            await _refuse(scope, receive, send, message, 403)
+        elif is_form and path.endswith(UPLOADS):
             await self._upload(scope, receive, send, headers.get("content-length", ""))
         elif is_form and not path.endswith("/login"):
-            await _refuse("Files are uploaded at /gradio_api/upload.", 415)(scope, receive, send)
+            await _refuse(scope, receive, send, "Upload files at /gradio_api/upload.", 415)
         elif scope["method"] in ("GET", "HEAD", "OPTIONS"):
             await self.app(scope, receive, send)
         else:
@@ -60,10 +63,10 @@ class IncomingGuard:
             if not complete:
                 await _drop(receive)
             message = (
-                f"A request may have at most {BODY_BYTES // 2**20} MB. A file is uploaded at "
-                "/gradio_api/upload, and the call names what that answers."
+                f"A request may have at most {BODY_BYTES // 2**20} MB. Upload files at "
+                "/gradio_api/upload and pass the path that it returns."
             )
-            await _refuse(message, 413)(scope, receive, send)
+            await _refuse(scope, receive, send, message, 413)
             return
         messages: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
@@ -75,18 +78,19 @@ class IncomingGuard:
 
     async def _upload(self, scope: Scope, receive: Receive, send: Send, length: str) -> None:
         if not length.isdecimal():
-            await _refuse("An upload must state its length.", 411)(scope, receive, send)
+            message = "An upload needs a Content-Length header."
+            await _refuse(scope, receive, send, message, 411)
             return
         if (size := int(length)) > self.max_mb * 2**20 + FORM_BYTES:
             message = f"An upload may have at most {self.max_mb} MB."
             await _drop(receive)
-            await _refuse(message, 413)(scope, receive, send)
+            await _refuse(scope, receive, send, message, 413)
             return
         try:
             await anyio.to_thread.run_sync(self.scratch.reserve, size)
         except InputError as error:
             await _drop(receive)
-            await _refuse(str(error), 507)(scope, receive, send)
+            await _refuse(scope, receive, send, str(error), 507)
             return
         try:
             await self.app(scope, receive, send)
@@ -117,5 +121,5 @@ async def _drop(receive: Receive) -> None:
         more = message.get("more_body", False)
 
 
-def _refuse(message: str, status: int) -> PlainTextResponse:
-    return PlainTextResponse(message, status, headers={"Connection": "close"})
+async def _refuse(scope: Scope, receive: Receive, send: Send, message: str, status: int) -> None:
+    await refusal(scope, message, status, {"Connection": "close"})(scope, receive, send)

@@ -38,10 +38,10 @@ def app_folders(settings: Settings) -> Iterator[Settings]:
         folders = [(settings.kept_folder, "DIA_KEPT")]
         if settings.shared_comparison is not None:
             folders.append((settings.shared_comparison, "DIA_COMPARE"))
-        locked = [stack.enter_context(_locked(path, variable)) for path, variable in folders]
+        locked = [stack.enter_context(_hold_lock(path, variable)) for path, variable in folders]
         if locked[0]:
             remove_unfinished(settings.kept_folder)
-        folder = stack.enter_context(_own_folder(settings.takes_folder))
+        folder = stack.enter_context(temporary_folder(settings.takes_folder))
         yield replace(settings, takes_folder=folder)
 
 
@@ -55,7 +55,7 @@ def remove_unfinished(kept_folder: Path) -> None:
 
 
 @contextmanager
-def _locked(folder: Path, variable: str) -> Iterator[bool]:
+def _hold_lock(folder: Path, variable: str) -> Iterator[bool]:
     """Lock a folder until the block ends. Yields False if the folder is not writable."""
     lock = FileLock(folder / LOCK)
     try:
@@ -77,8 +77,11 @@ def _locked(folder: Path, variable: str) -> Iterator[bool]:
 
 
 @contextmanager
-def _own_folder(home: Path) -> Iterator[Path]:
-    """A new folder in `home`, removed at the end. Folders of apps that have ended are removed."""
+def temporary_folder(home: Path) -> Iterator[Path]:
+    """A new folder in `home`, removed at the end. Folders of programs that have ended are removed.
+
+    Raises InputError if it cannot be written.
+    """
     try:
         home.mkdir(parents=True, exist_ok=True)
         if home == default_takes() and hasattr(os, "getuid"):

@@ -6,9 +6,9 @@ from collections.abc import Generator, Iterator, Mapping, Sequence
 
 from dia_demo.engine.events import Loading
 from dia_demo.engine.family import ModelInfo
-from dia_demo.engine.model_loader import as_loading
+from dia_demo.engine.loading.model_loader import loading_events
 from dia_demo.errors import InputError
-from dia_demo.families.resolve import assumed, known_models, local_folder, resolve
+from dia_demo.families.resolve import assumed_info, known_models, local_folder, resolve
 from dia_demo.hub.fetch import fetch_checkpoint, fetch_config
 
 
@@ -56,10 +56,10 @@ def find_model(name: str) -> ModelInfo:
     except InputError:
         if local_folder(name) is not None:
             raise
-        return assumed(name)
+        return assumed_info(name)
 
 
-def completed(info: ModelInfo) -> ModelInfo:
+def refresh_info(info: ModelInfo) -> ModelInfo:
     """The model as the files that are on this machine by now describe it.
 
     Raises InputError where they describe none that can run here.
@@ -72,7 +72,7 @@ def fetch_description(info: ModelInfo) -> Generator[float, None, ModelInfo]:
     model and yields the fraction done."""
     if not info.is_local:
         yield from fetch_config(info.name)
-    return completed(info)
+    return refresh_info(info)
 
 
 def fetch_files(info: ModelInfo) -> Generator[float, None, ModelInfo]:
@@ -81,12 +81,13 @@ def fetch_files(info: ModelInfo) -> Generator[float, None, ModelInfo]:
     Raises InputError where the hub does not have them, or the model is none that can run here.
     """
     if not info.is_local:
-        yield from fetch_checkpoint(info.name)
-    return completed(info)
+        info = yield from fetch_description(info)
+        yield from fetch_checkpoint(info.name, info.family.files)
+    return refresh_info(info)
 
 
 def fetch_with_progress(info: ModelInfo) -> Generator[Loading, None, ModelInfo]:
     """`fetch_files` as the events of a run."""
     if info.is_local:
         return info
-    return (yield from as_loading(f"Fetching {info.name}", fetch_files(info)))
+    return (yield from loading_events(f"Fetching {info.name}", fetch_files(info)))

@@ -13,41 +13,30 @@ if another visitor has twelve takes in the queue.
 from __future__ import annotations
 
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from itertools import count
+from math import ceil
 
 from dia_demo.config import RuntimeConfig
 from dia_demo.engine.engine_thread import EventStream
 from dia_demo.engine.events import Event, Waiting
-from dia_demo.engine.row import Row
+from dia_demo.engine.rows.base_row import BaseRow
 from dia_demo.engine.scheduler import PLACES
-from dia_demo.engine.time_left import NOTHING, TimeLeft, longest, soonest
-from dia_demo.errors import InputError
+from dia_demo.engine.time_left import NOTHING, TimeLeft, longest_time, soonest_time
+from dia_demo.errors import BusyError
+from dia_demo.services.people import Caller, Visitor
 from dia_demo.services.wording import plural
 
 POSITION_SECONDS = 0.5
 # Per session: a run and the next one.
 RUNS = 2
-
-
-@dataclass(frozen=True)
-class Visitor:
-    """Who made a request. session: that of a page or client; programs without one share "" and the
-    turns of their address. The command line is the visitor without an address."""
-
-    address: str = ""
-    session: str = ""
-
-
-class Caller(threading.Event):
-    """A run's cancel flag that knows who asked for the run."""
-
-    def __init__(self, visitor: Visitor) -> None:
-        super().__init__()
-        self.visitor = visitor
+# Per address, and per token.
+ADDRESS_RUNS = 64
+# Where it is not known when there will be room.
+RETRY_SECONDS = 5
 
 
 class Ticket:
@@ -70,20 +59,27 @@ class Ticket:
         self.called = threading.Event()
 
 
-def never() -> bool:
+def never_share() -> bool:
     """A run that shares the engine with nobody."""
     return False
 
 
 class Queue:
-    """At most `size` runs wait while others have places. runs: the most of one session. places: of
-    the engine, until it says how many it has.
+    """At most `size` runs wait while others have places. runs: the most of one session;
+    address_runs: of one address or token. places: of the engine, until it says how many it has.
 
     It is the `Turns` of the engine's scheduler.
     """
 
-    def __init__(self, size: int, runs: int = RUNS, places: int = PLACES) -> None:
-        self._size, self._runs, self.places = size, runs, places
+    def __init__(
+        self,
+        size: int,
+        runs: int = RUNS,
+        places: int = PLACES,
+        address_runs: int = ADDRESS_RUNS,
+    ) -> None:
+        self._size, self._runs, self._address_runs = size, runs, address_runs
+        self.places = places
         self._tickets: list[Ticket] = []
         # Those that use the engine: one that is not open, or any number of open ones.
         self._active: list[Ticket] = []
@@ -92,13 +88,15 @@ class Queue:
         self._served: dict[str | Visitor, int] = {}
         # Set while there is any ticket: background work stops then.
         self.busy = threading.Event()
+        # When the last ticket left, in seconds of `time.monotonic`.
+        self.left_at = time.monotonic()
         self._lock = threading.Lock()
 
     @contextmanager
     def enter(self, cancel: threading.Event | None = None) -> Iterator[Ticket]:
         """A ticket for the owner of `cancel`, until the block ends.
 
-        Raises InputError if the visitor has too many tickets, or the queue is full.
+        Raises BusyError if the visitor has too many tickets, or the queue is full.
         """
         visitor = cancel.visitor if isinstance(cancel, Caller) else Visitor()
         with self._lock:
@@ -119,22 +117,36 @@ class Queue:
             return next(iter([*self._active, *self._line()]), None)
 
     @property
+    def waiting(self) -> int:
+        """How many runs wait for their first place."""
+        with self._lock:
+            return len(self._line())
+
+    @property
     def rows(self) -> int:
         """How many rows have a place."""
         with self._lock:
             return self._rows()
 
+    def time_to_place(self, may_share: bool) -> TimeLeft | None:
+        """How long a new run would wait for its first place; None if unknown."""
+        with self._lock:
+            until, waiting = self._time_until(may_share), len(self._line())
+            if not self._active:
+                return NOTHING
+            return None if until is None else until * (1 + waiting)
+
     def wait(
         self,
         ticket: Ticket,
         cancel: threading.Event,
-        may_share: Callable[[], bool] = never,
+        may_share: Callable[[], bool] = never_share,
     ) -> Iterator[Waiting]:
         """Yield the ticket's position at intervals, until it may use the engine or `cancel` is set.
         Yields nothing if that is at once.
 
         It then has the engine for itself, until `open`; or shares it with others that are open, if
-        `may_share` says so. Raises InputError if the ticket was removed to make room for another
+        `may_share` says so. Raises BusyError if the ticket was removed to make room for another
         visitor.
         """
         while not cancel.is_set():
@@ -167,19 +179,19 @@ class Queue:
 
     def position(self, ticket: Ticket) -> Waiting | None:
         """The position of a ticket that shares the engine and waits for its first place; None once
-        it has begun. Raises InputError if it was removed."""
+        it has begun. Raises BusyError if it was removed."""
         with self._lock:
             line = self._check(ticket)
             return None if ticket.has_begun else self._waiting(ticket, line, shares=True)
 
     # -- the turns of the scheduler --------------------------------------------------------------
 
-    def next(self, waiting: Sequence[Row]) -> Row:
+    def next(self, waiting: Sequence[BaseRow]) -> BaseRow:
         """The row that gets the next place."""
         with self._lock:
             return min(waiting, key=lambda row: self._turn(row.owner))
 
-    def begin(self, row: Row) -> None:
+    def begin(self, row: BaseRow) -> None:
         """A row has got a place."""
         with self._lock:
             if isinstance(row.owner, Ticket):
@@ -187,12 +199,20 @@ class Queue:
                 row.owner.has_begun = True
                 self._serve(row.owner)
 
-    def end(self, row: Row) -> None:
+    def end(self, row: BaseRow) -> None:
         """A row has left its place."""
         with self._lock:
             if isinstance(row.owner, Ticket):
                 row.owner.rows -= 1
                 self._serve(row.owner)
+
+    def may_exceed(self, row: BaseRow) -> bool:
+        """Whether the row's visitor has no other, so that it may have a spare place."""
+        with self._lock:
+            if not isinstance(row.owner, Ticket):
+                return False
+            visitor = row.owner.visitor
+            return not any(each.rows for each in self._active if each.visitor == visitor)
 
     # --------------------------------------------------------------------------------------------
 
@@ -217,11 +237,12 @@ class Queue:
         return sorted(waiting, key=self._turn)
 
     def _check(self, ticket: Ticket) -> list[Ticket]:
-        """The line. Raises InputError if the ticket was removed."""
+        """The line. Raises BusyError if the ticket was removed."""
         if ticket not in self._tickets:
-            raise InputError(
+            raise BusyError(
                 "Your take was dropped: the queue is full and you had the most takes waiting. Try "
-                "again when your other takes are done."
+                "again when your other takes are done.",
+                self._retry_seconds(),
             )
         return self._line()
 
@@ -247,7 +268,7 @@ class Queue:
         known = [time for time in times if time is not None]
         if not known or (not shares and len(known) < len(times)):
             return None
-        return soonest(known) if shares else longest(known)
+        return soonest_time(known) if shares else longest_time(known)
 
     def _serve(self, ticket: Ticket) -> None:
         """Record a turn: all others who wait now come before the ticket's visitor."""
@@ -262,19 +283,34 @@ class Queue:
             waiting[0].called.set()
 
     def _admit(self, visitor: Visitor) -> None:
-        if visitor.session:
-            own = sum(ticket.visitor == visitor for ticket in self._tickets)
-            if own >= self._runs:
-                raise InputError(
-                    f"You have {own} takes running or waiting, the maximum for one page or "
-                    "program. Wait for one to end, or stop it."
-                )
+        self._check_own(visitor)
         is_open = all(ticket.is_open for ticket in self._active)
         has_place = is_open and self._rows() < self.places
         if len(self._line()) >= self._size + has_place and not self._make_room(visitor):
-            raise InputError(
-                f"The queue is full ({plural(len(self._tickets), 'take')}). Try again in a moment."
+            raise BusyError(
+                f"The queue is full ({plural(len(self._tickets), 'take')}). Try again in a moment.",
+                self._retry_seconds(),
             )
+
+    def _check_own(self, visitor: Visitor) -> None:
+        """Raise BusyError if a session, an address or a token has too many tickets."""
+        for who, limit, of in (
+            ("page or program", self._runs, lambda other: other.session and other),
+            ("address", self._address_runs, lambda other: other.address),
+            ("token", self._address_runs, lambda other: other.token),
+        ):
+            own = sum(of(ticket.visitor) == of(visitor) for ticket in self._tickets)
+            if of(visitor) and own >= limit:
+                raise BusyError(
+                    f"You have {own} takes running or waiting, the maximum for one {who}. "
+                    "Wait for one to end, or stop it.",
+                    self._retry_seconds(),
+                )
+
+    def _retry_seconds(self) -> int:
+        """Until there may be room: until the first row leaves its place."""
+        ends = [each.next_end for each in self._active if each.next_end is not None]
+        return max(1, ceil(soonest_time(ends).high)) if ends else RETRY_SECONDS
 
     def _make_room(self, visitor: Visitor) -> bool:
         """Remove the last ticket of the address with the most, or else of the visitor with the
@@ -304,4 +340,5 @@ class Queue:
         ticket.called.set()
         if not self._tickets:
             self.busy.clear()
+            self.left_at = time.monotonic()
         self._call_next()

@@ -35,8 +35,8 @@ class Scratch:
             if used + self._reserved + needed > self.limit:
                 raise InputError(
                     f"There is no room for {needed / 1e6:,.0f} MB: temporary files may use "
-                    f"{self.limit / 1e9:.1f} GB on this machine, and others are in use. Try again "
-                    "in a few minutes. The administrator can raise the limit (DIA_TEMP_GB)."
+                    f"{self.limit / 1e9:.1f} GB on this machine, and the rest is in use. Try "
+                    "again in a few minutes. The administrator can raise the limit (DIA_TEMP_GB)."
                 )
             self._reserved += needed
 

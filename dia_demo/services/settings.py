@@ -13,18 +13,22 @@ from functools import partial
 from pathlib import Path
 
 from dia_demo.config import PRECISIONS, RuntimeConfig
+from dia_demo.disclosure.notice import Notice
 from dia_demo.engine.scheduler import PLACES
 from dia_demo.errors import InputError
 from dia_demo.families.resolve import known_models, local_folder
 from dia_demo.files import is_own_folder
 from dia_demo.machine.processor import check_override
 from dia_demo.machine.variables import Variables
+from dia_demo.services.queue import ADDRESS_RUNS
 from dia_demo.text.script import MAX_SCRIPT_CHARACTERS
 
 KEPT_GB = 4
 TEMP_GB = 2
 _ORIGIN = re.compile(r"https?://[^/]+")
+_ENGINE = re.compile(r"https?://[^/?#\s]+(/[^?#\s]*)?")
 _LOGIN = re.compile(r"[^:]+:.+")
+_TOKEN = re.compile(r"[\x21-\x7e]{16,}")
 
 
 def default_takes() -> Path:
@@ -52,9 +56,13 @@ class Settings:
     """runtime: what the page starts with; a person can change it for each take.
 
     models: those that visitors may choose, beside that of `runtime`. queue_size: takes that may
-    wait; places: of one visitor, the running one included; at_once: takes that are generated
-    together. logins: names and passwords, none for a page that is open to everybody. origins: other
-    websites whose pages may use the app.
+    wait; places: of one visitor, the running one included; address_places: of one address or token;
+    at_once: takes that are generated together. logins: names and passwords, none for a page that is
+    open to everybody. tokens: those that programs may have; open_api: without tokens, programs that
+    are not on this machine need none. origins: other websites whose pages may use the app. notice:
+    before all speech. engine: the address of the server whose engine makes the takes, ""
+    for this process; engine_token: one of that server's tokens.
+    unload_minutes: after which an idle model is unloaded; 0: never.
     """
 
     runtime: RuntimeConfig = RuntimeConfig()
@@ -68,11 +76,18 @@ class Settings:
     origins: tuple[str, ...] = ()
     models: tuple[str, ...] = known_models()
     places: int = 2
+    address_places: int = ADDRESS_RUNS
     at_once: int = PLACES
     script_characters: int = MAX_SCRIPT_CHARACTERS
     prompt_seconds: int = 60
     upload_mb: int = 100
-    logins: tuple[tuple[str, str], ...] = ()
+    logins: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+    tokens: tuple[str, ...] = field(default=(), repr=False)
+    open_api: bool = False
+    unload_minutes: int = 30
+    notice: Notice = Notice.OFF
+    engine: str = ""
+    engine_token: str = field(default="", repr=False)
 
     @property
     def served_folder(self) -> Path:
@@ -93,6 +108,7 @@ class Settings:
             models=read.models("DIA_MODELS", cls.models),
             queue_size=read.whole("DIA_QUEUE", cls.queue_size, 0),
             places=read.whole("DIA_PLACES", cls.places, 1),
+            address_places=read.whole("DIA_ADDRESS_PLACES", cls.address_places, 1),
             at_once=read.whole("DIA_AT_ONCE", cls.at_once, 1),
             script_characters=read.whole(
                 "DIA_SCRIPT", cls.script_characters, 10, MAX_SCRIPT_CHARACTERS
@@ -100,6 +116,9 @@ class Settings:
             prompt_seconds=read.whole("DIA_PROMPT_SECONDS", cls.prompt_seconds, 1),
             upload_mb=read.whole("DIA_UPLOAD_MB", cls.upload_mb, 1),
             logins=read.logins("DIA_LOGIN"),
+            tokens=read.tokens("DIA_TOKENS"),
+            open_api=read.choice("DIA_OPEN_API", "off", ("on", "off")) == "on",
+            unload_minutes=read.whole("DIA_UNLOAD_MINUTES", cls.unload_minutes, 0, 10_000),
             takes_folder=Path(read.text("DIA_TAKES", "") or default_takes()),
             temp_bytes=read.whole("DIA_TEMP_GB", TEMP_GB, 1) * 10**9,
             kept_folder=kept_folder(env),
@@ -107,6 +126,9 @@ class Settings:
             shared_comparison=Path(shared) if shared else None,
             measure=read.choice("DIA_MEASURE", "on", ("on", "off")) == "on",
             origins=read.origins("DIA_ORIGINS"),
+            engine=read.engine("DIA_ENGINE"),
+            engine_token=read.text("DIA_ENGINE_TOKEN", ""),
+            notice=read.notice("DIA_NOTICE"),
         )
         read.raise_mistakes()
         return settings
@@ -131,6 +153,9 @@ class _Variables(Variables):
                 )
         return origins
 
+    def notice(self, name: str) -> Notice:
+        return Notice(self.choice(name, Notice.OFF, tuple(Notice)))
+
     def logins(self, name: str) -> tuple[tuple[str, str], ...]:
         logins = self.text(name, "").split()
         for number, login in enumerate(logins, start=1):
@@ -140,6 +165,34 @@ class _Variables(Variables):
                     f"{number} has no name, colon or password."
                 )
         return tuple((user, password) for user, _, password in (s.partition(":") for s in logins))
+
+    def engine(self, name: str) -> str:
+        url = self.text(name, "").rstrip("/")
+        if url and not _ENGINE.fullmatch(url):
+            self.mistakes.append(
+                f"{name} must be the address of a running server, such as http://10.0.0.5:7860, "
+                f"not {url!r}."
+            )
+        return url
+
+    def tokens(self, name: str) -> tuple[str, ...]:
+        tokens = tuple(self.text(name, "").split())
+        for number, token in enumerate(tokens, start=1):
+            if not _TOKEN.fullmatch(token):  # The message does not show it.
+                self.mistakes.append(
+                    f"{name} lists tokens with spaces between them, each of at least 16 letters, "
+                    f"digits or signs of ASCII; entry {number} is shorter or has others. "
+                    "python -c 'import secrets; print(secrets.token_urlsafe())' makes one."
+                )
+        return tokens
+
+
+def read_notice(env: Mapping[str, str]) -> Notice:
+    """DIA_NOTICE alone. Raises InputError for another value than those that are allowed."""
+    read = _Variables(env)
+    notice = read.notice("DIA_NOTICE")
+    read.raise_mistakes()
+    return notice
 
 
 def _check_model(variable: str, model: str) -> None:

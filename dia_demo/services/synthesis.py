@@ -26,25 +26,30 @@ from dia_demo.engine.events import (
     Waiting,
 )
 from dia_demo.engine.family import ModelInfo
-from dia_demo.engine.placement import place_on_cpu
-from dia_demo.engine.row import Row, check_prompt
+from dia_demo.engine.loading.placement import place_on_cpu
+from dia_demo.engine.row import check_prompt
+from dia_demo.engine.rows.base_row import BaseRow
 from dia_demo.engine.time_left import TimeLeft
 from dia_demo.errors import DiaDemoError, InputError
 from dia_demo.kernels.precompile import Precompilation
 from dia_demo.machine.system import exclude_from_collection
 from dia_demo.services.calibration.background import BackgroundCalibration
 from dia_demo.services.downloads.downloads import PROGRAM, Downloads
+from dia_demo.services.judging.single_take import voice_remark
+from dia_demo.services.loading.idle import IdleUnload
 from dia_demo.services.loading.model_slot import ModelSlot
+from dia_demo.services.loading.notice import NoticeSound
 from dia_demo.services.loading.rows import read_requests
 from dia_demo.services.loading.warm_up import WarmUp
 from dia_demo.services.models import Models
+from dia_demo.services.monitoring.metrics import Metrics
 from dia_demo.services.queue import Queue, Ticket
 from dia_demo.services.settings import Settings
 from dia_demo.services.shutdown import Shutdown
 from dia_demo.services.speed.background import BackgroundMeasurement
 from dia_demo.services.speed.machine_speed import MachineSpeed
 from dia_demo.services.speed.run_estimate import RunEstimate
-from dia_demo.services.take import Request, Take, sound_of, without_silence
+from dia_demo.services.take import Request, Take, check_together, drop_silent_result, sound_of
 
 log = logging.getLogger(__name__)
 
@@ -55,20 +60,26 @@ class Synthesis:
     accelerators: returns the Accelerator for a device's name; by default the real ones.
     """
 
+    can_continue_text = True  # See Request.more_text.
+
     def __init__(
         self, settings: Settings, accelerators: Callable[[str], Accelerator] | None = None
     ) -> None:
         self.settings = settings
         self.models = Models(settings.models, settings.runtime.model)
         self.accelerator = accelerators or partial(
-            Accelerator.named, store=VerdictStore(default_verdicts())
+            Accelerator.for_device, store=VerdictStore(default_verdicts())
         )
-        self._queue = Queue(settings.queue_size, settings.places, settings.at_once)
+        self._queue = Queue(
+            settings.queue_size, settings.places, settings.at_once, settings.address_places
+        )
+        self.metrics = Metrics(self._queue)
         self._warming = WarmUp(self._warm)
         self._precompilation: Precompilation | None = None
         self._compiles = False
         self._shutdown = Shutdown()
         self.downloads = Downloads(self.models)
+        self.notice = NoticeSound(settings.notice, self.models)
         self.speed = MachineSpeed(settings.runtime.threads)
         self._measurement = BackgroundMeasurement(self.speed, self._queue.busy)
         self.calibration = BackgroundCalibration(self._queue.busy, settings.runtime.threads)
@@ -79,7 +90,9 @@ class Synthesis:
             self.speed,
             self._queue,
             settings.at_once,
+            self.metrics,
         )
+        self._idle = IdleUnload(self._queue, self._model, 60 * settings.unload_minutes)
 
     def close(self) -> None:
         """End all runs and the warm-up, and wait for them. No request is accepted afterwards."""
@@ -89,7 +102,7 @@ class Synthesis:
         self._model.close()
         self._measurement.close()
 
-    def in_background(self, work: Callable[[], None], cancel: threading.Event) -> None:
+    def run_in_background(self, work: Callable[[], None], cancel: threading.Event) -> None:
         """Run `work` in a thread of its own; `close` sets `cancel` and waits for the thread."""
         self._shutdown.start(work, cancel)
 
@@ -116,6 +129,11 @@ class Synthesis:
         self._place(info, runtime)
         yield from self._shutdown.steps(self._load(info, runtime, with_audio=True))
 
+    def unload_if_idle(self) -> None:
+        """Free the model's memory if nobody has used it for the time of the settings."""
+        if not self.is_warming_up:
+            self._idle.check()
+
     @property
     def is_warming_up(self) -> bool:
         """Whether the warm-up is not done yet."""
@@ -129,7 +147,7 @@ class Synthesis:
             info = self.models[self.settings.runtime.model]
             if not info.is_local or info.folder is None or not (info.folder / "codec").is_dir():
                 return
-            runtime, _ = self.calibration.meanwhile(info, self.settings.runtime)
+            runtime, _ = self.calibration.current_runtime(info, self.settings.runtime)
             for event in self._model.load(info, runtime, is_usual=not self._compiles):
                 yield event
                 if self._shutdown.has_begun:
@@ -147,40 +165,29 @@ class Synthesis:
         """The request's events; the last one is Finished, Cancelled or Failed (engine/events.py).
         Cancelled has no result if nothing could be heard yet.
 
-        in_int8_meanwhile: if int4 has to be calibrated first, do that in the background and make
-        this take in int8. Raises InputError for an invalid request, before the row starts. Setting
-        `cancel` stops the row within one step, and so does closing the iterator.
+        in_int8_meanwhile: if its weights have to be calibrated first, do that in the background and
+        make this take in int8. Raises InputError for an invalid request, before the row starts.
+        Setting `cancel` stops the row within one step, and so does closing the iterator.
         """
-        note = ""
-        if in_int8_meanwhile:
-            self.validate(request)  # What cannot be made begins no calibration.
-            runtime, note = self.calibration.meanwhile(request.model, request.runtime)
-            request = replace(request, runtime=runtime)
-        for event in self.stream_together([request], cancel):
-            if note and isinstance(event, Started):
-                event = replace(event, notes=(*event.notes, note))
-            yield event
+        yield from self.stream_together([request], cancel, in_int8_meanwhile)
 
     def stream_together(
-        self, requests: Sequence[Request], cancel: threading.Event
+        self,
+        requests: Sequence[Request],
+        cancel: threading.Event,
+        in_int8_meanwhile: bool = False,
     ) -> Generator[Event, None, None]:
         """Several requests with the same runtime as the rows of one run, with one queue ticket.
 
         Runs with the same runtime share the places of the engine. Every event has the index of its
         row; each row ends as in `stream`, and `cancel` stops all.
         """
-        for request in requests:
-            self.validate(request)
-        first = requests[0]
-        if any(
-            (other.model, other.runtime, other.with_audio)
-            != (first.model, first.runtime, first.with_audio)
-            for other in requests
-        ):
-            raise InputError(
-                "Takes generated together must have the same model, precision, device and threads."
-            )
-        estimate, runtime = self._estimate(requests), first.runtime
+        first = self.validate_together(requests)
+        runtime, note = first.runtime, ""
+        if in_int8_meanwhile:  # What cannot be made begins no calibration.
+            runtime, note = self.calibration.current_runtime(first.model, runtime)
+            requests = [replace(request, runtime=runtime) for request in requests]
+        estimate = self._estimate(requests)
         may_share = partial(self._model.can_share, runtime, first.with_audio)
         with self._queue.enter(cancel) as ticket:
             ticket.runtime = runtime
@@ -193,6 +200,8 @@ class Synthesis:
                 event = estimate.note(event)
                 if isinstance(event, Loading | Started | Progress):
                     ticket.left, ticket.next_end = event.left, estimate.next_end
+                if note and isinstance(event, Started):
+                    event = replace(event, notes=(*event.notes, note))
                 yield event
 
     def _load_and_run(
@@ -214,13 +223,7 @@ class Synthesis:
 
     def _estimate(self, requests: Sequence[Request]) -> RunEstimate:
         """The time left of a run of these requests."""
-        takes = []
-        for request in requests:
-            text, tokens = request.reading(request.script).text, request.params.max_tokens
-            expected = self.speed.expect_take(
-                request.model, request.runtime, text, tokens, request.speed
-            )
-            takes.append(expected)
+        takes = [self.speed.expect_take(request) for request in requests]
         return RunEstimate(takes, places=self._queue.places)
 
     def loading(
@@ -235,6 +238,13 @@ class Synthesis:
         loading = self._model.time_to_load(info, runtime)
         return None if loading is None else self._warming.left + loading
 
+    def time_to_begin(self, info: ModelInfo, runtime: RuntimeConfig) -> TimeLeft | None:
+        """How long a take would wait for its model and its place; None if unknown."""
+        loading = self.loading(info, runtime)
+        shares = self._model.can_share(runtime, with_audio=True)
+        place = self._queue.time_to_place(shares)
+        return None if loading is None or place is None else loading + place
+
     def take(self, request: Request, result: Result) -> Take:
         """The take of a Finished or Cancelled event's result.
 
@@ -244,13 +254,15 @@ class Synthesis:
         health = audio.health(samples, rate)
         codes, figures, voices = result.codes, result.figures, result.voices
         notes, fps = request.notes, request.model.frames_per_second
-        return Take(samples, rate, codes, figures, request, health, notes, voices, fps)
+        made = samples, rate, codes, figures, request, health, notes, voices, fps
+        notice, remark = self.notice.samples(rate), voice_remark(request, result)
+        return Take(*made, voice_remark=remark, notice=notice, spoken=result.words)
 
     def validate(self, request: Request) -> None:
         """Raise InputError for whatever can be rejected without loading the model."""
         info = request.model
         self.check_length(request.script)
-        params = request.params.checked(info.config)
+        params = request.params.check(info.config)
         request.encode()
         audio.SPEEDS.check("speed", request.speed)
         self._place(info, request.runtime)
@@ -261,6 +273,13 @@ class Synthesis:
             check_prompt(request.voice.codes, info.config, params.max_tokens)
         else:
             request.voice.read(info, params.max_tokens, self.settings.prompt_seconds)
+
+    def validate_together(self, requests: Sequence[Request]) -> Request:
+        """`validate` the requests of one run; returns the first."""
+        for request in requests:
+            self.validate(request)
+        check_together(requests)
+        return requests[0]
 
     def check_length(self, script: str) -> None:
         """Raise InputError for a script that is longer than this app allows."""
@@ -279,7 +298,7 @@ class Synthesis:
             accelerator.place(info, runtime)
 
     @contextmanager
-    def alone(self, cancel: threading.Event) -> Iterator[Iterator[Waiting]]:
+    def reserve_machine(self, cancel: threading.Event) -> Iterator[Iterator[Waiting]]:
         """Reserve the machine for something other than a take. Consume the iterator to wait in the
         queue; after that no model is in memory and nothing else runs until the block ends."""
         with self._queue.enter(cancel) as ticket:
@@ -312,20 +331,20 @@ class Synthesis:
         speeds = [request.speed for request in requests]
         with_audio = requests[0].with_audio
         self._shutdown.check()
-        with closing(engine.submit(run.rows, run.expected_seconds, with_audio, speeds)) as stream:
+        submitted = engine.submit(run.rows, run.expected_seconds, with_audio, speeds)
+        with closing(submitted) as stream, self.metrics.rows(len(requests)) as counts:
             for event in self._queue.events(ticket, stream):
+                counts.note(event)
                 self._shutdown.check()
                 if isinstance(event, Started):
                     event = replace(event, notes=run.notes[event.row])
                 if isinstance(event, Finished | Cancelled) and event.result is not None:
                     self._learn(engine, requests[event.row], run.rows[event.row], event.result)
-                yield without_silence(event)
+                yield drop_silent_result(event)
 
-    def _learn(self, engine: Engine, request: Request, row: Row, result: Result) -> None:
+    def _learn(self, engine: Engine, request: Request, row: BaseRow, result: Result) -> None:
         """Update this machine's speed with a take that was generated alone."""
-        is_alone = not result.figures.shared_with
+        is_alone = not result.figures.shared_with and request.more_text is None
         if is_alone and request.voice is None and request.runtime.device == "cpu":
-            threads = engine.placement.threads
-            self.speed.learn_take(
-                request.model, result.figures, threads, len(row.text), request.speed
-            )
+            made = request.model, result.figures, engine.placement.threads
+            self.speed.learn_take(*made, len(row.text), request.speed)

@@ -2,33 +2,42 @@
 
 from __future__ import annotations
 
-import secrets
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
 
 from dia_demo import audio
-from dia_demo.config import SEED_LIMIT, GenerationParams, RuntimeConfig
+from dia_demo.config import GenerationParams, RuntimeConfig
+from dia_demo.disclosure.notice import about_notice
 from dia_demo.engine.engine import Engine
-from dia_demo.engine.events import Cancelled, Event, Figures, FinishReason, Result
+from dia_demo.engine.events import (
+    Cancelled,
+    Event,
+    Figures,
+    Finished,
+    FinishReason,
+    Result,
+    SpokenWord,
+)
 from dia_demo.engine.family import ModelInfo
+from dia_demo.engine.rows.text_queue import TextQueue
 from dia_demo.errors import InputError, RunError
 from dia_demo.model.cpu_model import torch_threads
 from dia_demo.prompt.codes import pack_codes
 from dia_demo.prompt.prompt import Prompt, read_prompt
 from dia_demo.prompt.speech import is_silent
-from dia_demo.services.wording import length_remark
-from dia_demo.text.formats.check import note_on
+from dia_demo.prompt.word_times import estimate_words
+from dia_demo.services.wording import ESTIMATED, NO_TRANSCRIPT, SPREAD, length_remark
+from dia_demo.text.dialogue.pauses import remove_pauses
+from dia_demo.text.formats.check import recognition_note
 from dia_demo.text.normaliser import Reading
 from dia_demo.text.pronunciations import NONE, Pronunciations
 from dia_demo.text.script import from_bytes, to_bytes
 from dia_demo.voices import NO_NAMES, VoiceNames
 
-NO_TRANSCRIPT = (
-    "The voice prompt has no transcript, so the script is used as it is: the take may repeat or "
-    "drop words. Enter the words spoken in the prompt."
-)
+NO_KEPT = "", ""
 
 
 @dataclass(frozen=True)
@@ -36,7 +45,9 @@ class VoicePrompt:
     """A voice to continue: an audio file, or its codes [frames, channels], and its transcript.
 
     has_own_words: the transcript was not given, but is in the file, which is a take. codec: the
-    identity of the one that the codes belong to (`Codec.identity`), where it is known.
+    identity of the one that the codes belong to (`Codec.identity`), where it is known. kept: of the
+    kept voices of S1 and S2 that it consists of, their `VoiceFile.identity`, "" for none. words:
+    those of the codes with their times, where they are known, or estimated of a recording.
     """
 
     audio: Path | None = None
@@ -44,12 +55,15 @@ class VoicePrompt:
     transcript: str = ""
     has_own_words: bool = False
     codec: str = ""
+    kept: tuple[str, str] = NO_KEPT
+    words: tuple[SpokenWord, ...] = ()
+    are_words_estimated: bool = False
 
     @classmethod
-    def of_file(cls, audio: Path, transcript: str) -> VoicePrompt:
+    def from_file(cls, audio: Path, transcript: str) -> VoicePrompt:
         """A file with its words; without any, those that a take's own file contains."""
         given = transcript.strip()
-        found = "" if given else words_in(audio)
+        found = "" if given else read_words(audio)
         return cls(audio=audio, transcript=given or found, has_own_words=bool(found))
 
     def read(self, info: ModelInfo, max_tokens: int, longest: float) -> Prompt:
@@ -63,12 +77,23 @@ class VoicePrompt:
 
 
 @dataclass(frozen=True)
+class PromptCodes:
+    """A voice prompt as a row gets it: codes int [frames, channels], words with their times, and
+    notes on how it was read."""
+
+    codes: np.ndarray
+    words: tuple[SpokenWord, ...]
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Request:
     """Everything that a take depends on. runtime: how its model runs here. speed: changes the tempo
     of the finished take, not its pitch. with_audio: False gives codes only and loads no codec.
     normalise: write out numbers, abbreviations and signs for the model, which is always done for
     the nano voice. pronunciations: words and how the person wants them said. voices: of S1 and S2,
-    by the model's own names."""
+    by the model's own names. more_text: what follows the script, as the model reads it; see
+    `Family.can_continue_text`."""
 
     script: str
     params: GenerationParams
@@ -80,6 +105,7 @@ class Request:
     normalise: bool = False
     pronunciations: Pronunciations = NONE
     voices: VoiceNames = NO_NAMES
+    more_text: TextQueue | None = None
 
     def reading(self, text: str) -> Reading:
         """How the model reads the script, or the words of the voice prompt."""
@@ -89,7 +115,10 @@ class Request:
     def notes(self) -> tuple[str, ...]:
         """What to know of how the model reads the script, one sentence each."""
         is_read = self.model.profile.normalises or self.normalise
-        note, remarks = note_on(self.script, is_read=is_read), self.reading(self.script).remarks
+        note, remarks = (
+            recognition_note(self.script, is_read=is_read),
+            self.reading(self.script).remarks,
+        )
         return remarks if note is None else (note, *remarks)
 
     def encode(self) -> bytes:
@@ -115,11 +144,11 @@ class Request:
                     f"{self.model.title} has no voices by name, such as {name!r}: its voices come "
                     "from the seed, or from a kept voice."
                 )
-            table.named(name)
+            table.find(name)
 
-    def prompt_codes(self, engine: Engine, longest: float) -> tuple[np.ndarray, tuple[str, ...]]:
-        """The voice prompt's codes, int [frames, channels], and notes on how it was read. longest:
-        see `VoicePrompt.read`. Raises InputError if it cannot be used."""
+    def prompt_codes(self, engine: Engine, longest: float) -> PromptCodes:
+        """The voice prompt's codes. longest: see `VoicePrompt.read`. Raises InputError if it cannot
+        be used."""
         voice = self.voice
         assert voice is not None
         notes = () if voice.transcript else (NO_TRANSCRIPT,)
@@ -129,18 +158,35 @@ class Request:
             if voice.codec and voice.codec != engine.codec.identity:
                 raise InputError(
                     "This voice was kept from a model with another codec, so its codes would be "
-                    "noise here. Choose the model it came from, or keep the voice again."
+                    "noise here: voices of Dia and of Dia2 cannot be exchanged. Choose the model "
+                    "it came from, or keep the voice again."
                 )
-            return voice.codes, notes
+            how = self._times_note(voice.words, voice.are_words_estimated)
+            return PromptCodes(voice.codes, voice.words, notes + how)
         prompt = voice.read(self.model, self.params.max_tokens, longest)
         with torch_threads(engine.placement.threads):
-            return engine.codec.encode(prompt.samples), prompt.notes + notes
+            codes = engine.codec.encode(prompt.samples)
+        words: tuple[SpokenWord, ...] = ()
+        if self.model.family.has_word_times and voice.transcript:
+            said, rate = remove_pauses(self.reading(voice.transcript).text), self.model.sample_rate
+            words = tuple(SpokenWord(*word) for word in estimate_words(said, prompt.samples, rate))
+        return PromptCodes(codes, words, prompt.notes + notes + self._times_note(words, True))
+
+    def _times_note(self, words: Sequence[SpokenWord], are_estimated: bool) -> tuple[str, ...]:
+        """What to know of the times of the voice prompt's words, if the model needs them."""
+        voice = self.voice
+        if not (self.model.family.has_word_times and voice and voice.transcript):
+            return ()
+        return ((ESTIMATED,) if are_estimated else ()) if words else (SPREAD,)
 
     def metadata(self, seed: int) -> dict:
         """What a take's file says about its request. seed: that was used."""
         transcript = self.voice.transcript if self.voice else None
         beside = self.speed, self.normalise, self.pronunciations, transcript, self.voices
-        return request_metadata(self.script, replace(self.params, seed=seed), *beside)
+        kept = self.voice.kept if self.voice else NO_KEPT
+        return {"kept_voices": kept} | request_metadata(
+            self.script, replace(self.params, seed=seed), *beside
+        )
 
     def transcript_bytes(self) -> int:
         """How many of those bytes precede the script: the transcript of the voice prompt."""
@@ -148,10 +194,31 @@ class Request:
 
 
 @dataclass(frozen=True)
+class TimedWord:
+    """A word as the script has it, when it is said, and in which turn, counted from 0. Where the
+    words of a model cannot be followed, one of these is all that its speaker says in a chunk."""
+
+    word: str
+    start: float
+    end: float
+    speaker: str
+    turn: int
+
+    def shift(self, seconds: float) -> TimedWord:
+        """The same, so much later."""
+        start, end = round(self.start + seconds, 3), round(self.end + seconds, 3)
+        return TimedWord(self.word, start, end, self.speaker, self.turn)
+
+
+@dataclass(frozen=True)
 class Take:
     """A finished or stopped take: samples float32 [n] at sample_rate in Hz, codes [frames,
     channels] of which there are frames_per_second, and the request that it was generated from.
-    notes: how its script was read. voices: see `Result.voices`."""
+    notes: how its script was read. voices: see `Result.voices`. words: those of the script with
+    their times, where somebody looked for them (services/dialogue/single_take.py).
+    voice_remark: what to know of the voices that it should have. spoken: see `Result.words`.
+    notice: float32 [n], with which
+    its file begins; the times of words are those of the file."""
 
     samples: np.ndarray
     sample_rate: int
@@ -162,17 +229,31 @@ class Take:
     notes: tuple[str, ...] = ()
     voices: tuple[str | None, str | None] | None = None
     frames_per_second: float | None = None
+    words: tuple[TimedWord, ...] = ()
+    voice_remark: str | None = None
+    notice: np.ndarray = field(default_factory=lambda: np.zeros(0, np.float32))
+    spoken: tuple[SpokenWord, ...] | None = None
+
+    @property
+    def in_file(self) -> np.ndarray:
+        """The samples of its file, float32 [n]: the take after the notice, if there is one."""
+        return np.concatenate([self.notice, self.samples])
+
+    @property
+    def notice_seconds(self) -> float:
+        """How long the notice is."""
+        return len(self.notice) / self.sample_rate
 
     @property
     def remarks(self) -> tuple[str, ...]:
         """Problems with the audio or its length, one sentence each."""
-        remark = length_remark(self.figures)
-        return self.health.problems() + (() if remark is None else (remark,))
+        others = length_remark(self.figures), self.voice_remark
+        return self.health.problems() + tuple(filter(None, others))
 
     def report(self) -> dict:
-        """The figures, the voices and the remarks, for programs."""
-        remarks = [*self.remarks, *self.notes]
-        return asdict(self.figures) | {"voices": self.voices, "remarks": remarks}
+        """The figures, the voices, the remarks and the words, for programs."""
+        remarks, words = [*self.remarks, *self.notes], [asdict(word) for word in self.words]
+        return asdict(self.figures) | {"voices": self.voices, "remarks": remarks, "words": words}
 
     def metadata(self) -> dict:
         """The metadata of the audio file: enough to generate the take again."""
@@ -180,12 +261,24 @@ class Take:
             "voices": self.voices,
             "figures": asdict(self.figures),
             "frames_per_second": self.frames_per_second,
+            "words": [asdict(word) for word in self.words],
             "codes": pack_codes(self.codes),
+            **self._spoken_in_file,
+            **about_notice(self.notice_seconds),
         }
+
+    @property
+    def _spoken_in_file(self) -> dict:
+        """The words with the times in seconds of the codes, for those who keep its voice."""
+        if self.spoken is None:
+            return {}
+        speed = self.request.speed
+        spoken = [(word.word, round(word.seconds * speed, 4), word.speaker) for word in self.spoken]
+        return {"spoken_words": spoken}
 
     def save(self, path: Path | str) -> Path:
         """Write a file with settings, seed and model inside. Its suffix is one of audio.FORMATS."""
-        return audio.write_audio(path, self.samples, self.sample_rate, self.metadata())
+        return audio.write_audio(path, self.in_file, self.sample_rate, self.metadata())
 
 
 def request_metadata(
@@ -209,6 +302,14 @@ def request_metadata(
     }
 
 
+def check_together(requests: Sequence[Request]) -> None:
+    """Raise InputError unless the requests can be the rows of one run."""
+    if len({(each.model.name, each.runtime, each.with_audio) for each in requests}) > 1:
+        raise InputError(
+            "Takes generated together must have the same model, precision, device and threads."
+        )
+
+
 def sound_of(request: Request, result: Result) -> np.ndarray:
     """The samples of a result. Raises RunError if it contains no audio or only silence."""
     if result.samples is None or not len(result.samples):
@@ -218,12 +319,22 @@ def sound_of(request: Request, result: Result) -> np.ndarray:
     if is_silent(result.samples, result.figures.sample_rate):
         advice = "Try another seed, or a longer script."
         if request.voice is not None:
-            advice = "Write down exactly what the voice prompt says, or try another seed."
+            advice = "Enter exactly the words spoken in the voice prompt, or try another seed."
         raise RunError(f"The take contains no speech, only silence. {advice}")
     return result.samples
 
 
-def without_silence(event: Event) -> Event:
+def finished_result(event: Event) -> Result | None:
+    """The result in a last event; None for other events and for a stop before any audio."""
+    match event:
+        case Finished(result=result):
+            return result
+        case Cancelled(result=Result(samples=samples) as result) if samples is not None:
+            return result if len(samples) else None
+    return None
+
+
+def drop_silent_result(event: Event) -> Event:
     """The event, without its result if the take was stopped before anything could be heard."""
     if not isinstance(event, Cancelled) or event.result is None or event.result.samples is None:
         return event
@@ -231,14 +342,9 @@ def without_silence(event: Event) -> Event:
     return replace(event, result=None) if is_silent(event.result.samples, rate) else event
 
 
-def words_in(path: Path) -> str:
+def read_words(path: Path) -> str:
     """What a take's file says; nothing for another file and for a take that was cut off."""
     metadata = audio.read_metadata(path) or {}
     script, figures = metadata.get("script"), metadata.get("figures")
     ended = isinstance(figures, dict) and figures.get("finish_reason") == FinishReason.END
     return script.strip() if isinstance(script, str) and ended else ""
-
-
-def random_seed() -> int:
-    """A seed where none was given."""
-    return secrets.randbelow(SEED_LIMIT + 1)

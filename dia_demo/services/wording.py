@@ -7,7 +7,7 @@ from math import ceil
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from dia_demo.engine.events import Figures, FinishReason
-from dia_demo.engine.memory import gb
+from dia_demo.engine.loading.memory import gb
 from dia_demo.engine.time_left import TimeLeft
 
 # By the finish_reason of a take's figures.
@@ -16,6 +16,20 @@ ENDINGS = {
     "max_tokens": "cut off at Max tokens",
     "cancelled": "stopped",
 }
+
+# Of voice prompts.
+NO_TRANSCRIPT = (
+    "The voice prompt has no transcript, so the script is used as it is: the take may repeat or "
+    "drop words. Enter the words spoken in the prompt."
+)
+SPREAD = (
+    "It is not known when each word of the voice prompt is said, so they were spread over it by "
+    "the length of their text. A voice that is kept from a take of this model knows its words."
+)
+ESTIMATED = (
+    "When each word of the voice prompt is said was estimated from its pauses and the lengths of "
+    "its words. A voice that is kept from a take of this model knows it exactly."
+)
 
 # Measured on the embedded voice (22 scripts of a word to 17 s, 8 takes each): whole takes had 0.87
 # to 1.72 times the expected length, or up to 0.35 s more; takes that went on or lost words were
@@ -35,13 +49,13 @@ def length_remark(figures: Figures) -> str | None:
         turns = "one turn" if abs(surplus) == 1 else f"{abs(surplus)} turns"
         if surplus < 0:
             return f"It ended {turns} before the end of the script: try another seed."
-        return f"It went on with {turns} more than the script has: try another seed."
+        return f"It has {turns} more than the script: try another seed."
     made, expected = figures.audio_seconds, figures.expected_seconds
     if expected is None or figures.finish_reason == FinishReason.CANCELLED:
         return None
     lengths = f"{duration(made, tenths=True)} for about {duration(expected, tenths=True)} of text"
     if made > LONGEST_FACTOR * expected + LONGEST_MORE_SECONDS:
-        return f"It went on after the end of the script ({lengths}): try another seed."
+        return f"It continued after the end of the script ({lengths}): try another seed."
     if made < SHORTEST_FACTOR * expected and figures.finish_reason == FinishReason.END:
         return (
             f"It is much shorter than the script ({lengths}): words are probably missing. Try "
@@ -64,21 +78,21 @@ def duration(seconds: float, tenths: bool = False) -> str:
     return f"{hours} h {minutes} min"
 
 
-def about(seconds: float) -> str:
+def about_duration(seconds: float) -> str:
     """An estimated duration, rounded: "about 35 s", "under 1 s"."""
-    return "under 1 s" if seconds < 1 else f"about {duration(_rounded(seconds))}"
+    return "under 1 s" if seconds < 1 else f"about {duration(_round_estimate(seconds))}"
 
 
 def time_left(left: TimeLeft) -> str:
     """An estimate in words: "about 35 s", "about 2 to 4 min", "less than 10 s"."""
     if left.high < 1 or left.spread <= ONE_FIGURE:
-        return about(left.middle if left.high >= 1 else 0.0)
-    if left.spread <= A_RANGE and (ends := _ends(left)):
+        return about_duration(left.middle if left.high >= 1 else 0.0)
+    if left.spread <= A_RANGE and (ends := _range_words(left)):
         return f"about {ends}"
-    return f"less than {duration(_rounded(left.high, up=True))}"
+    return f"less than {duration(_round_estimate(left.high, up=True))}"
 
 
-def _ends(left: TimeLeft) -> str:
+def _range_words(left: TimeLeft) -> str:
     """Both ends in one unit, rounded outwards: "2 to 4 min"; empty where that widens them much."""
     for unit, name in ((3600, "h"), (60, "min"), (1, "s")):
         low, high = int(left.low / unit), ceil(left.high / unit)
@@ -87,7 +101,7 @@ def _ends(left: TimeLeft) -> str:
     return ""
 
 
-def _rounded(seconds: float, up: bool = False) -> float:
+def _round_estimate(seconds: float, up: bool = False) -> float:
     """As exact as an estimate is; up: not below it."""
     steps = ((20, 1), (100, 5), (600, 30), (3600, 60))
     step = next((step for limit, step in steps if seconds < limit), 300)
@@ -104,7 +118,7 @@ def local_time(when: datetime, zone: str | None = None) -> str:
     return f"{local:%d %b %Y, %H:%M}".lstrip("0")
 
 
-def beside(others: int) -> str:
+def sharing_clause(others: int) -> str:
     """Why a take is slower than alone: "beside 3 other takes"; "" if it is alone."""
     return f"beside {plural(others, 'other take')}" if others else ""
 

@@ -66,7 +66,7 @@ class EditedText:
                 changes.append((done, after, self.text[at:stop]))
                 done = after
             else:
-                changes += self._removed(at, stop, done)
+                changes += self._removal_edits(at, stop, done)
                 done = self._ends[stop - 1]
             at = stop
         if done < len(self.original):
@@ -84,7 +84,7 @@ class EditedText:
         here = self._ends[begin - 1] if begin else 0
         return here, here
 
-    def _removed(self, at: int, stop: int, done: int) -> list[tuple[int, int, str]]:
+    def _removal_edits(self, at: int, stop: int, done: int) -> list[tuple[int, int, str]]:
         """What is missing before and between unchanged characters."""
         gaps = []
         for start, end in zip(self._starts[at:stop], self._ends[at:stop], strict=True):

@@ -66,13 +66,13 @@ _LONELY = re.compile(r"\[S\d{1,3}\]|(\[)(?![^\[\]\n]{0,200}\])|\[[^\[\]\n]{0,200
 
 def remove_markup(text: EditedText) -> None:
     """Remove marks and keep the words between them."""
-    text.sub(_FENCE, _nothing)
-    text.sub(_RULE, _nothing)
-    text.sub(_COMMENT, _nothing)
+    text.sub(_FENCE, _drop_mark)
+    text.sub(_RULE, _drop_mark)
+    text.sub(_COMMENT, _drop_mark)
     text.sub(LATEX_STYLE, lambda match: match[1])
     text.sub(_LINE_BREAK, lambda match: "\n")
-    text.sub(_ASIDE, _nothing)
-    text.sub(_NOTE_MARK, _nothing)
+    text.sub(_ASIDE, _drop_mark)
+    text.sub(_NOTE_MARK, _drop_mark)
     text.sub(_WIKI_LINK, lambda match: match[1])
     text.sub(_REFERENCE, lambda match: match[1])
     text.sub(_LOWERED, lambda match: match[1] or f"^{match[2]}")
@@ -82,12 +82,12 @@ def remove_markup(text: EditedText) -> None:
     text.sub(_ARROW, _arrow)
     text.sub(_ENTITY, lambda match: html.unescape(match[0]))
     text.sub(_LINK, lambda match: match[1])
-    text.sub(_LINE_MARK, _nothing)
+    text.sub(_LINE_MARK, _drop_mark)
     # Twice: bold within italics and the reverse.
     for pattern in (_STRONG, _EMPHASIS, _UNDERSCORES, _STRONG, _CODE):
-        text.sub(pattern, _between)
-    text.sub(_LONELY, _lonely)
-    text.sub(EMOJI, _nothing)
+        text.sub(pattern, _text_between_marks)
+    text.sub(_LONELY, _drop_lone_mark)
+    text.sub(EMOJI, _drop_mark)
 
 
 def _arrow(match: re.Match) -> str:
@@ -97,11 +97,11 @@ def _arrow(match: re.Match) -> str:
     return ", " if before.strip("]\n") and after.strip() else ""
 
 
-def _lonely(match: re.Match) -> str:
+def _drop_lone_mark(match: re.Match) -> str:
     return "" if match[1] or match[2] else match[0]
 
 
-def _nothing(_: re.Match) -> str:
+def _drop_mark(_: re.Match) -> str:
     return ""
 
 
@@ -115,7 +115,7 @@ def _element(match: re.Match) -> str:
     return _sound(name) or ""
 
 
-def _between(match: re.Match) -> str:
+def _text_between_marks(match: re.Match) -> str:
     """The text between two marks, or the sound that it names."""
     words = match[match.re.groups]
     if match.re is _EMPHASIS and is_action(words):

@@ -31,7 +31,7 @@ def tag_speakers(text: EditedText) -> None:
         text.sub(start, lambda match: f"{match[0]}{tag} ")
 
 
-def with_tags(script: str) -> str:
+def fix_near_tags(script: str) -> str:
     """The script with these tags."""
     text = EditedText(script)
     tag_speakers(text)

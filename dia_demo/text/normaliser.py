@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache, partial
 from itertools import groupby
 
+from dia_demo.text.dialogue.pauses import PAUSE
 from dia_demo.text.edits import Change, EditedText
 from dia_demo.text.formats.table import recognise
 from dia_demo.text.markup import remove_markup
@@ -42,13 +43,14 @@ _DAY_OR_MONTH = (
     "(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun|Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]{0,6}"
 )
 _RANGE_DASH = re.compile(rf"\b({_DAY_OR_MONTH}\.?)[ \t]?–[ \t]?(?={_DAY_OR_MONTH}\b)")
-_PAUSE = re.compile(r"(?<![ \t])[ \t]*[–—―](?:[ \t]*[–—―])*[ \t]*")
+_DASHES = re.compile(r"(?<![ \t])[ \t]*[–—―](?:[ \t]*[–—―])*[ \t]*")
 # What may stand between the last word of a turn or line and its end.
 _END = re.compile(r"[\"')\]]{0,9}(?=\n|\[S[12]\]|\Z)")
 _MARKS = (".", ",", ";", ":", "!", "?")
 _CONTEXT = 40
 _MOST_ROUNDS = 5
 _SHOWN_SOUNDS = 6
+_PRIVATE = re.compile("[\ue000-\uf8ff]")
 _ACCENTED = re.compile(r"[^\W\d_a-zA-Z]")
 _RULES_BEFORE_MARKUP = (signs.CENSORED, sizes.STARS)
 _RULES_BEFORE_NUMBERS = (*addresses.RULES, *abbreviations.RULES, *signs.FIRST_RULES, *roman.RULES)
@@ -59,7 +61,7 @@ _NUMBER_RULES = (
 _RULES_AFTER_NUMBERS = (*measures.RULES_AFTER_NUMBERS, *capitals.RULES, *signs.RULES)
 _NUMBER = re.compile(r"[\d½⅓⅔¼¾⅕⅖⅗⅘⅙⅚⅛⅜⅝⅞⁰¹²³⁴-⁹₀-₉]")
 # The sounds that the embedded voice was trained on.
-_SOUNDS_OF_NANO = frozenset({"laughs"})
+SOUNDS_OF_NANO = frozenset({"laughs"})
 _SPACES = re.compile(r"(?<![ \t])[ \t]+\Z|[ \t]{2,}")
 _SPACE_BEFORE_MARK = re.compile(r"(?<=[^\s.])[ \t]([.,;:!?])(?![.\d])")
 
@@ -89,7 +91,7 @@ class Reading:
         return [("".join(letter for letter, _ in group), flag) for flag, group in groups]
 
 
-def unchanged(script: str, pronunciations: Pronunciations = NONE) -> Reading:
+def read_as_written(script: str, pronunciations: Pronunciations = NONE) -> Reading:
     """A script that is read as it was written, but for the words of a person's list."""
     text = EditedText(script)
     pronunciations.apply(text, is_normalised=False)
@@ -108,7 +110,10 @@ def plain_characters(script: str) -> str:
 
 @lru_cache(maxsize=16)
 def normalise(
-    script: str, letter_names: bool = False, pronunciations: Pronunciations = NONE
+    script: str,
+    letter_names: bool = False,
+    pronunciations: Pronunciations = NONE,
+    keeps_pauses: bool = False,
 ) -> Reading:
     """The script in plain words: no typographic characters, markup, digits or abbreviations.
 
@@ -116,20 +121,38 @@ def normalise(
     tags begins with [S1].
     letter_names: spell initialisms with the names of their letters ("eff bee eye"), remove accents
     and leave out sounds but (laughs), for a model that was trained on none of them. The words of
-    pronunciations are written first, so that they win over all rules. Normalising
+    pronunciations are written first, so that they win over all rules. keeps_pauses: the pauses of
+    text/dialogue/pauses.py stay as they are written; else they become dots. Normalising
     twice changes nothing. The work is linear in the length of the script.
     """
     text = EditedText(script)
-    reader = Reader(letter_names, _SOUNDS_OF_NANO if letter_names else None)
+    reader = Reader(letter_names, SOUNDS_OF_NANO if letter_names else None)
     if (found := recognise(script)) and found.is_sure:
         text.rewrite(found.edits)
     pronunciations.apply(text, is_normalised=True)
+    pauses = _hide_pauses(text) if keeps_pauses else {}
     for _ in range(_MOST_ROUNDS):
         before = text.text
         _read(text, reader)
         if text.text == before:
             break
+    text.sub(_PRIVATE, lambda match: pauses.get(match[0], match[0]))
     return Reading(script, text.text, text.changes(), _remarks(reader))
+
+
+def _hide_pauses(text: EditedText) -> dict[str, str]:
+    """Put a character that no rule looks for in the place of each pause; returns the pauses."""
+    used = set(text.text)
+    free = (mark for mark in map(chr, range(0xE000, 0xF900)) if mark not in used)
+    pauses: dict[str, str] = {}
+
+    def hide(match: re.Match) -> str:
+        mark = next(free)
+        pauses[mark] = match[0]
+        return mark
+
+    text.sub(PAUSE, hide)
+    return pauses
 
 
 def _remarks(reader: Reader) -> tuple[str, ...]:
@@ -146,22 +169,22 @@ def _read(text: EditedText, reader: Reader) -> None:
     before = text.text
     _make_plain(text)
     for rule in _RULES_BEFORE_MARKUP:
-        text.sub(rule.pattern, partial(_replaced, rule, reader))
+        text.sub(rule.pattern, partial(_replace_match, rule, reader))
     remove_markup(text)
     tag_speakers(text)
     read_sounds(text, reader)
     numbers = _NUMBER_RULES if _NUMBER.search(text.text) else ()
     for rule in (*_RULES_BEFORE_NUMBERS, *numbers, *_RULES_AFTER_NUMBERS):
-        text.sub(rule.pattern, partial(_replaced, rule, reader))
+        text.sub(rule.pattern, partial(_replace_match, rule, reader))
     if reader.letter_names:
-        text.sub(_ACCENTED, _without_accent)
+        text.sub(_ACCENTED, _remove_accent)
     if text.text == before:  # Spaces that a person wrote stay as they are.
         return
     text.sub(_SPACES, lambda match: "" if match.end() == len(match.string) else " ")
     text.sub(_SPACE_BEFORE_MARK, lambda match: match[1])
 
 
-def _replaced(rule: Rule, reader: Reader, match: re.Match) -> str:
+def _replace_match(rule: Rule, reader: Reader, match: re.Match) -> str:
     """What a rule writes, with a space to a word that touches it."""
     words = rule(match, reader)
     if words == match[0]:
@@ -181,7 +204,7 @@ def _make_plain(text: EditedText) -> None:
     text.sub(_TYPOGRAPHIC, lambda match: _PLAIN[match[0]])
     text.sub(_RANGE_DASH, lambda match: f"{match[1]}-")
     text.sub(_JOINING_DASH, lambda match: "-")
-    text.sub(_PAUSE, _pause)
+    text.sub(_DASHES, _pause)
 
 
 def _pause(match: re.Match) -> str:
@@ -201,6 +224,6 @@ def _pause(match: re.Match) -> str:
     return "" if after.startswith(_MARKS) else ", "
 
 
-def _without_accent(match: re.Match) -> str:
+def _remove_accent(match: re.Match) -> str:
     plain = unicodedata.normalize("NFKD", match[0])
     return "".join(letter for letter in plain if letter.isascii()) or match[0]

@@ -57,12 +57,12 @@ class Pronunciations:
             if len(parts) != 2:
                 raise InputError(f"Pronunciations, line {number}: write “{_FORM}”.")
             rows.append((f"line {number}", parts[0], parts[1]))
-        return cls(_checked(rows))
+        return cls(_check_rows(rows))
 
     @classmethod
-    def of(cls, listed: Mapping[str, str]) -> Pronunciations:
+    def from_mapping(cls, listed: Mapping[str, str]) -> Pronunciations:
         """From words and how to say them. Raises InputError for one that cannot be used."""
-        return cls(_checked(_rows(listed)))
+        return cls(_check_rows(_rows(listed)))
 
     @classmethod
     def read(cls, path: Path) -> Pronunciations:
@@ -76,9 +76,9 @@ class Pronunciations:
             raise InputError(f"{path} is not UTF-8 text: save it as UTF-8.") from error
         try:
             if path.suffix.lower() == ".json":
-                return cls(_checked(_json_rows(text)))
+                return cls(_check_rows(_json_rows(text)))
             if path.suffix.lower() == ".csv":
-                return cls(_checked(_csv_rows(text)))
+                return cls(_check_rows(_csv_rows(text)))
             return cls.parse(text)
         except InputError as error:
             raise InputError(f"{path}: {error}") from error
@@ -88,7 +88,7 @@ class Pronunciations:
         """The list as lines, which `parse` reads again."""
         return "\n".join(f"{word} = {spoken}" for word, spoken in self.entries)
 
-    def used_in(self, script: str) -> tuple[tuple[str, str], ...]:
+    def entries_in(self, script: str) -> tuple[tuple[str, str], ...]:
         """The entries whose words are in a script."""
         if not self.entries:
             return ()
@@ -103,13 +103,13 @@ class Pronunciations:
         """
         if self.entries:
             pattern, spoken = _pattern(self)
-            text.sub(pattern, lambda match: _said(match, spoken, is_normalised))
+            text.sub(pattern, lambda match: _spoken_words(match, spoken, is_normalised))
 
 
 NONE = Pronunciations()
 
 
-def merged(own: str, listed: Pronunciations, script: str) -> tuple[str, list[str], list[str]]:
+def merge_lists(own: str, listed: Pronunciations, script: str) -> tuple[str, list[str], list[str]]:
     """A person's list, as text, changed so that a script is said as with another list.
 
     own: the person's list. listed: the other. Lines of `own` that change the script and are not in
@@ -123,20 +123,20 @@ def merged(own: str, listed: Pronunciations, script: str) -> tuple[str, list[str
         except InputError:  # Said where the list is.
             entries = ()
         alien = [entry for entry in entries if entry not in listed.entries]
-        if Pronunciations(tuple(alien)).used_in(script):
+        if Pronunciations(tuple(alien)).entries_in(script):
             set_aside += [word for word, _ in alien]
             line = f"# {line}"
         else:
             kept |= set(entries)
         lines.append(line)
-    added = [entry for entry in listed.used_in(script) if entry not in kept]
+    added = [entry for entry in listed.entries_in(script) if entry not in kept]
     if not (added or set_aside):
         return own, [], []
     lines += Pronunciations(tuple(added)).text.splitlines()
     return "\n".join(lines), [word for word, _ in added], set_aside
 
 
-def _said(match: re.Match, spoken: dict[str, str], is_normalised: bool) -> str:
+def _spoken_words(match: re.Match, spoken: dict[str, str], is_normalised: bool) -> str:
     name = match.lastgroup
     if name is None:
         return match[0]
@@ -165,7 +165,7 @@ def _is_exact(word: str) -> bool:
     return word[1:] != word[1:].lower()
 
 
-def _checked(rows: Iterable[tuple[str, str, str]]) -> tuple[tuple[str, str], ...]:
+def _check_rows(rows: Iterable[tuple[str, str, str]]) -> tuple[tuple[str, str], ...]:
     """The entries, each with a word and how to say it. rows: the place of each, and both."""
     entries: list[tuple[str, str]] = []
     seen: dict[str, str] = {}
@@ -184,7 +184,7 @@ def _checked(rows: Iterable[tuple[str, str, str]]) -> tuple[tuple[str, str], ...
                 raise InputError(f"{lead} “{bad[0]}” is not allowed: write words only, no tags.")
         key = word if _is_exact(word) else word.lower()
         if key in seen:
-            raise InputError(f"{lead} “{word}” is listed already, in {seen[key]}: remove one.")
+            raise InputError(f"{lead} “{word}” is already listed, in {seen[key]}: remove one.")
         seen[key] = place
         entries.append((word, spoken))
         if len(entries) > MAX_ENTRIES:

@@ -43,12 +43,12 @@ def nearest_sound(words: str, likeness: float) -> str | None:
     return f"({near[0]})" if near else None
 
 
-def swapped(script: str) -> str:
+def swap_speakers(script: str) -> str:
     """`script` with the two speakers exchanged."""
     return TAG.sub(lambda tag: other_tag(tag[1]), script)
 
 
-def without_tags(script: str, tags: list[re.Match]) -> str:
+def remove_tags(script: str, tags: list[re.Match]) -> str:
     """`script` without these tags, one space in the place of each where there is none."""
     parts, ends = [script[: tags[0].start()]], [tag.start() for tag in tags[1:]]
     for tag, end in zip(tags, [*ends, len(script)], strict=True):
@@ -58,7 +58,7 @@ def without_tags(script: str, tags: list[re.Match]) -> str:
     return "".join(parts)
 
 
-def shortened(script: str, cut: int) -> str:
+def shorten_script(script: str, cut: int) -> str:
     """`script` up to the last end of a turn or sentence at or before `cut`, else of a word."""
     first_word = _FIRST_WORD.match(script)
     begun = first_word.end() if first_word else len(script) + 1

@@ -8,6 +8,7 @@ problems.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from dia_demo.errors import InputError
@@ -58,6 +59,24 @@ def parse_turns(script: str) -> tuple[Turn, ...]:
     return tuple(turns)
 
 
+def words_of(script: str) -> list[tuple[int, str]]:
+    """The speakers and their words, in order, as a model with word times separates them."""
+    return [
+        (turn.speaker or 1, word)
+        for turn in parse_turns(script)
+        for word in turn.text.replace(":", " ").split()
+    ]
+
+
+def write_script(words: Iterable[tuple[int, str]]) -> str:
+    """The script of speakers and what they say: a tag where the speaker changes."""
+    parts, last = [], 0
+    for speaker, word in words:
+        parts += [word] if speaker == last else [f"[S{speaker}]", word]
+        last = speaker
+    return " ".join(parts)
+
+
 def encode_script(script: str, transcript: str = "") -> bytes:
     """The bytes the encoder reads: UTF-8, with [S1] and [S2] as bytes 1 and 2.
 
@@ -69,14 +88,18 @@ def encode_script(script: str, transcript: str = "") -> bytes:
         raise InputError("The script is empty: write what should be said, beginning with [S1].")
     if not has_words(script):
         raise InputError("The script has no words: write what should be said after [S1].")
-    text = joined(script, transcript)
-    bad = UNREADABLE.search(text)
-    if bad:
+    text = join_transcript(script, transcript)
+    check_readable(text)
+    return to_bytes(text)
+
+
+def check_readable(text: str) -> None:
+    """Raise InputError for characters that no model can read."""
+    if bad := UNREADABLE.search(text):
         raise InputError(
             f"The script contains U+{ord(bad[0]):04X} at character {bad.start() + 1}, which is not "
             "text the model can read: remove it."
         )
-    return to_bytes(text)
 
 
 def has_words(script: str) -> bool:
@@ -99,7 +122,7 @@ def expected_seconds(script: str, seconds_per_character: float = SECONDS_PER_CHA
     return seconds
 
 
-def joined(script: str, transcript: str) -> str:
+def join_transcript(script: str, transcript: str) -> str:
     """The whole text the model reads: the voice prompt's transcript on its own line, the script.
 
     A take's words may end with a tag, which ends their last turn. Before a script that begins with

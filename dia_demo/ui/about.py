@@ -8,14 +8,14 @@ from html import escape
 import gradio as gr
 
 from dia_demo.engine.family import ModelInfo
-from dia_demo.engine.memory import gb, model_bytes, needed_bytes
-from dia_demo.families.resolve import recommended
+from dia_demo.engine.loading.memory import gb, model_bytes, needed_bytes
+from dia_demo.families.resolve import recommended_model
 from dia_demo.files import PAGE_FILES
 from dia_demo.services.wording import duration
-from dia_demo.ui.generate.person_runs import UNATTENDED_SECONDS
+from dia_demo.ui.person_runs import UNATTENDED_SECONDS
 
 # Dia-1.6B, which the text is about.
-DIA = recommended()
+DIA = recommended_model()
 DOWNLOAD = gb(model_bytes(DIA, "float32"))
 
 
@@ -114,11 +114,13 @@ has all arguments, and <code>docs/api.md</code> more examples, also for curl.</p
 NOTICES = """
 ## Licences
 
-The code and weights of Dia are by Nari Labs, under the Apache License 2.0. The codec is the
-Descript Audio Codec, under the MIT License. The nano voice was trained on synthetic speech of Flite
-(Carnegie Mellon University), which has a free licence of its own. All notices are in the file
-`NOTICE`. Do not use a person's voice as a prompt without their consent, and do not present
-generated speech as a recording.
+The code and weights of Dia are by Nari Labs, under the Apache License 2.0. Its codec is the
+Descript Audio Codec, under the MIT License. That of Dia2 is
+[Mimi](https://huggingface.co/kyutai/mimi) by Kyutai, under
+[CC BY 4.0](https://creativecommons.org/licenses/by/4.0/). The nano voice was trained on synthetic
+speech of Flite (Carnegie Mellon University), which has a free licence of its own. All notices are
+in the file `NOTICE`. Do not use a person's voice as a prompt without their consent, and do not
+present generated speech as a recording.
 
 ## Limits
 

@@ -85,7 +85,7 @@ class Page(gr.Blocks):
             raise
         except Exception as error:
             log.info("A call's arguments cannot be read", exc_info=error)
-            raise _refusal("The arguments of this call have a wrong form.") from error
+            raise _refusal("The arguments of this call are malformed.") from error
 
     def get_api_info(self, all_endpoints: bool = False, page: str | None = None) -> Any:
         """The endpoints; where an argument has an example of its own, gradio's snippets use it."""
@@ -114,7 +114,7 @@ def refuse_foreign_files(values: Any) -> None:
 def _check_uploaded(file: dict, folder: Path) -> None:
     path = file.get("path")
     if not isinstance(path, str) or not isinstance(file.get("meta", {}), dict):
-        raise _refusal(f"{ONLY_UPLOADS} An argument has no path of such a file.")
+        raise _refusal(f"{ONLY_UPLOADS} An argument has no path.")
     try:
         inside = Path(path).resolve().is_relative_to(folder)
     except (OSError, ValueError, RuntimeError):

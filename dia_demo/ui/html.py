@@ -15,6 +15,7 @@ from html import escape
 import numpy as np
 from PIL import Image
 
+from dia_demo.disclosure.notice import DESCRIPTIONS, Notice
 from dia_demo.services.wording import plural
 from dia_demo.text.checks.script_check import Finding, ScriptReport
 from dia_demo.text.normaliser import Reading
@@ -184,10 +185,11 @@ def heading(text: str) -> str:
     return f'<h2 class="section">{escape(text)}</h2>'
 
 
-def header(parts: Sequence[str]) -> str:
-    """The page's title and, beside it, the machine in a few words."""
+def header(parts: Sequence[str], notice: Notice = Notice.OFF) -> str:
+    """The page's title and, beside it, the machine in a few words; below, what files begin with."""
+    begin = f"<p>{escape(DESCRIPTIONS[notice])}</p>" if notice in DESCRIPTIONS else ""
     return (
         f'<header class="masthead"><div><h1>{escape(TITLE)}</h1>'
         "<p>Write a dialogue and listen to it.</p></div>"
-        f'<p class="machine">{escape(" · ".join(parts))}</p></header>'
+        f'<p class="machine">{escape(" · ".join(parts))}</p></header>{begin}'
     )

@@ -5,7 +5,6 @@ And how other events are connected.
 
 from __future__ import annotations
 
-import ipaddress
 import json
 import re
 import threading
@@ -17,7 +16,7 @@ from typing import Any, Protocol
 
 import gradio as gr
 
-from dia_demo.services.queue import Caller, Visitor
+from dia_demo.services.people import Caller, Visitor, network_of
 from dia_demo.ui.gradio_internals import element_number
 
 Updates = dict[Any, Any]
@@ -92,6 +91,11 @@ class RunButtons:
     def __init__(self, start: Sequence[gr.Button], stop: gr.Button) -> None:
         self.start_buttons = tuple(start)
         self.stop_button = stop
+
+    @property
+    def buttons(self) -> list[gr.Button]:
+        """All of them."""
+        return [*self.start_buttons, self.stop_button]
 
     def busy(self, stopping: bool = False) -> Updates:
         """The buttons while the run is in progress; stopping: Stop was pressed already.
@@ -268,15 +272,4 @@ def visitor_of(request: gr.Request) -> Visitor:
     client, url = getattr(request, "client", None), getattr(request, "url", None)
     address = getattr(client, "host", None) or ""
     program = _CALLS in getattr(url, "path", "")
-    return Visitor(_network(address), "" if program else request.session_hash or "")
-
-
-def _network(address: str) -> str:
-    """An IPv6 address without its last 64 bits, which a client can choose freely."""
-    try:
-        parsed = ipaddress.ip_address(address)
-    except ValueError:
-        return address
-    if parsed.version == 4:
-        return address
-    return str(ipaddress.ip_network((parsed, 64), strict=False))
+    return Visitor(network_of(address), "" if program else request.session_hash or "")

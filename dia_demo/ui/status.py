@@ -27,7 +27,7 @@ from dia_demo.engine.events import (
 from dia_demo.engine.time_left import TimeLeft
 from dia_demo.errors import DiaDemoError
 from dia_demo.services.listening.plan.names import LABELS
-from dia_demo.services.wording import ENDINGS, beside, length_remark, time_left
+from dia_demo.services.wording import ENDINGS, length_remark, sharing_clause, time_left
 
 log = logging.getLogger(__name__)
 
@@ -118,7 +118,7 @@ def in_page_words(message: str) -> str:
 
 def _waiting(position: int, left: TimeLeft | None) -> Status:
     place = _with_left(f"Place {position} in the queue", left)
-    detail = f"{place} A take begins as soon as there is a place for it."
+    detail = f"{place} It starts as soon as a place is free."
     return Status("waiting", "Waiting", detail, None, f"Waiting, place {position}")
 
 
@@ -138,7 +138,9 @@ def _running(progress: Progress) -> Status:
         fraction = min(0.98, progress.audio_seconds / progress.expected_seconds)
     made = f"{progress.audio_seconds:.1f} s of audio"
     speed = f"{factor(progress.realtime_factor)} realtime"
-    detail = ", ".join(filter(None, [made, speed, beside(progress.others), _left(progress.left)]))
+    detail = ", ".join(
+        filter(None, [made, speed, sharing_clause(progress.others), _left(progress.left)])
+    )
     return Status("running", "Generating", detail, fraction, "Generating")
 
 
@@ -156,7 +158,7 @@ def _finished(figures: Figures) -> Status:
 
 
 def _shared(figures: Figures) -> str:
-    return f" {beside(figures.shared_with)}" if figures.shared_with else ""
+    return f" {sharing_clause(figures.shared_with)}" if figures.shared_with else ""
 
 
 def _stopped(result: Result | None, reached: float | None) -> Status:

@@ -12,6 +12,7 @@ from dia_demo.accelerator.device_model import DeviceModel
 from dia_demo.accelerator.selfcheck.report import Race
 from dia_demo.engine.events import AudioChunk, Failed, Finished, Progress, Started, Waiting
 from dia_demo.errors import InputError
+from tests.helpers.long import long_after
 from tests.helpers.models.checkpoints import load, write_small
 from tests.helpers.stand_ins.accelerators import (
     ANYTHING,
@@ -57,7 +58,7 @@ def test_rows_of_any_kind_share_the_device(folder, in_threads):
 
 
 def test_caches_are_freed_on_the_device(folder):
-    device_model = DeviceModel.copy_of(load(folder), FaultyBackend("healthy"), torch.float32)
+    device_model = DeviceModel.from_model(load(folder), FaultyBackend("healthy"), torch.float32)
     server = remote.RowServer(device_model, LIMITS)
     numbers = [server.answer(remote.EncodeRequest(b"x", 1.0, 20, ())).number for _ in range(3)]
     server.forget(numbers[:2])
@@ -107,7 +108,7 @@ MID_TAKE = {
 }
 
 
-@pytest.mark.parametrize("fault", MID_TAKE)
+@pytest.mark.parametrize("fault", long_after(1, MID_TAKE))
 def test_a_failure_mid_take_drops_the_whole_take(folder, in_threads, fault):
     limits = replace(LIMITS, step_seconds=1.0 if fault == "hang" else 5.0)
     # Of the device's first 13 steps three are the sentinel's: one at first, two repeats.
@@ -127,7 +128,7 @@ def test_a_failure_mid_take_drops_the_whole_take(folder, in_threads, fault):
     assert isinstance(on_cpu[-1], Finished)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_driver_that_aborts_ends_only_its_own_process(folder):
     """The real thing: a process that dies by SIGABRT while another person waits for the CPU."""
     synthesis = service(trusted(stand_in("abort of the process", late=8), folder))

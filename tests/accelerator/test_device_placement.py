@@ -23,10 +23,10 @@ from tests.helpers.stand_ins.faults import FaultyBackend
 @pytest.fixture
 def fake(folder):
     backend = FakeXpu()
-    return DeviceModel.copy_of(load(folder), backend, torch.float32)
+    return DeviceModel.from_model(load(folder), backend, torch.float32)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_whole_generation_mixes_no_devices(fake, monkeypatch):
     """Encoder, prompt, every step past the cache's growths, the end: all on the fake XPU."""
     monkeypatch.setattr(kv_cache, "FIRST_POSITIONS", 12)
@@ -43,10 +43,10 @@ def at_full_size(backend) -> DeviceModel:
     """Dia-1.6B on the fake XPU: shapes without numbers take no memory."""
     with torch.device("meta"):
         model = Dia(FULL_SIZE)
-    return DeviceModel.copy_of(model.requires_grad_(False), backend, torch.float32)
+    return DeviceModel.from_model(model.requires_grad_(False), backend, torch.float32)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_steps_of_the_full_size_mix_no_devices():
     """Every layer of Dia-1.6B, with guidance and a prompt: 18 decoder layers, 9 channels."""
     device_model = at_full_size(FakeXpu(FULL_SIZE))
@@ -56,7 +56,7 @@ def test_steps_of_the_full_size_mix_no_devices():
     assert device_model.backend.fetched == row.steps + 1
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_rows_of_either_guidance_mix_no_devices(fake):
     """Several rows of other lengths share the steps, and end one after the other."""
     rows = [
@@ -80,7 +80,7 @@ def test_an_op_that_mixes_devices_is_found(fake):
 
 def test_weights_on_the_wrong_device_are_refused(folder):
     with pytest.raises(RunError, match="was sent to cpu but is on xpu:1"):
-        DeviceModel.copy_of(load(folder), FaultyBackend("wrong device index"), torch.float32)
+        DeviceModel.from_model(load(folder), FaultyBackend("wrong device index"), torch.float32)
 
 
 def test_attention_is_plain_without_gradients(folder):
@@ -94,6 +94,6 @@ def test_attention_is_plain_without_gradients(folder):
             return func(*args, **(kwargs or {}))
 
     with Watching():
-        device_model = DeviceModel.copy_of(load(folder), Backend("cpu"), torch.float32)
+        device_model = DeviceModel.from_model(load(folder), Backend("cpu"), torch.float32)
         device_model.encode(b"x", 1.0, 20)
     assert seen and set(seen) == {(True, False)}

@@ -20,6 +20,8 @@ from dia_demo.accelerator.selfcheck.verdicts import VerdictStore
 from dia_demo.checkpoint_files import fingerprint
 from dia_demo.families.resolve import resolve
 from dia_demo.task import Task, result_of
+from dia_demo.untrusted import parse_as
+from tests.helpers.long import long_after
 from tests.helpers.models.checkpoints import load, write_small
 from tests.helpers.stand_ins.faults import CARD, FAULTS, FaultyBackend, ThreadProcess
 
@@ -106,7 +108,7 @@ def test_every_fault_has_its_catcher():
     assert set(CAUGHT) | CAUGHT_ELSEWHERE == set(FAULTS)
 
 
-@pytest.mark.parametrize("fault", CAUGHT)
+@pytest.mark.parametrize("fault", long_after(4, CAUGHT))
 def test_a_fault_is_caught_by_the_stage_meant_for_it(model, fault):
     number, verdict, words = CAUGHT[fault]
     precision = "bfloat16" if fault.startswith("bf16") else "float32"
@@ -148,7 +150,7 @@ def test_a_fault_in_a_kernel_spares_the_soak_but_not_the_other_stages(model):
 # In a process of its own
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_an_abort_or_hang_is_reported_with_its_stage(folder):
     """A driver that aborts takes its own process along, and nothing else; a hang has a limit."""
     specs = [spec(folder, "abort of the process"), spec(folder, "hang", stage_limit=3.0)]
@@ -179,6 +181,7 @@ def test_a_check_reports_progress_up_to_the_race(folder, in_threads):
         assert any(event.doing == f"{number}. {title}" for event in events)
 
 
+@pytest.mark.long
 def test_a_slow_device_passes_but_loses_the_race(folder, in_threads):
     plan = dict(linear_repeats=1, attention_repeats=1, linear_rows=(2,), steps=2, soak_steps=4)
     report = result_of(check(spec(folder, "slow device", **plan)))
@@ -208,7 +211,7 @@ def test_a_report_survives_json(report, tmp_path):
     """What a bug report holds: strict JSON (no NaN), device, driver, torch, model, each stage."""
     file = report.save(tmp_path / "report.json")
     raw = json.loads(file.read_text(), parse_constant=lambda name: pytest.fail(name))
-    assert SelfCheckReport.from_dict(raw) == report
+    assert parse_as(SelfCheckReport, raw) == report
     assert raw["passed"] is False and "stage 2" in raw["problems"][0]
     text = report.save(tmp_path / "report.txt").read_text()
     for words in (CARD.name, CARD.driver, torch.__version__, "float32", "DID NOT PASS", "NaN"):
@@ -227,9 +230,9 @@ def passed(key: VerdictKey) -> SelfCheckReport:
 def test_a_verdict_expires_when_anything_changes(tmp_path, field):
     VerdictStore(tmp_path / "v.json").keep(passed(KEY))
     store = VerdictStore(tmp_path / "v.json")
-    assert store.find(KEY).passed and store.expired(KEY) == ()
+    assert store.find(KEY).passed and store.expired_fields(KEY) == ()
     changed = replace(KEY, **{field: "other"})
-    assert store.find(changed) is None and store.expired(changed) == (field,)
+    assert store.find(changed) is None and store.expired_fields(changed) == (field,)
 
 
 def test_a_later_verdict_takes_the_place_of_an_earlier_one(tmp_path):

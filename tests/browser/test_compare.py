@@ -40,12 +40,12 @@ from tests.helpers.page.lab_page import (
     zipped,
 )
 
+pytestmark = pytest.mark.long
+
 sync_api = pytest.importorskip("playwright.sync_api")
 
 
-@pytest.mark.parametrize(
-    "size", [DESKTOP, pytest.param(PHONE, marks=pytest.mark.long)], ids=["desktop", "phone"]
-)
+@pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desktop", "phone"])
 def test_a_pair_is_judged_by_keyboard_alone(open_window, finished_pairs, tmp_path, size):
     page = compare_tab(open_window(size))
     open_zip(page, zipped(finished_pairs, tmp_path))
@@ -78,7 +78,6 @@ def test_a_pair_is_judged_by_keyboard_alone(open_window, finished_pairs, tmp_pat
     assert all(vote.seconds_a > 0 and vote.seconds_b > 0 for vote in back.votes.values())
 
 
-@pytest.mark.long
 def test_the_folder_is_not_served(open_window, home, tmp_path_factory, finished_pairs, tmp_path):
     """Even who knows where a plan lies on the server's disk gets nothing."""
     page = compare_tab(open_window(DESKTOP))
@@ -95,7 +94,7 @@ def test_the_folder_is_not_served(open_window, home, tmp_path_factory, finished_
     "name, data",
     [
         ("no zip", b"hello"),
-        pytest.param("empty", b"PK\x05\x06" + bytes(18), marks=pytest.mark.long),
+        ("empty", b"PK\x05\x06" + bytes(18)),
     ],
 )
 def test_a_bad_zip_gets_one_message(open_window, tmp_path, name, data):
@@ -117,7 +116,7 @@ def test_a_comparison_is_made_on_the_page(open_window):
     page.get_by_text("1 pair of 1 script can show nothing").wait_for()
     page.get_by_label("Side by side, not blind").check()
     page.get_by_text("it proves nothing").wait_for()
-    press(page, "Make the pairs")
+    press(page, "Generate pairs")
     page.locator('.lab-room[data-state="open"]').wait_for()
     page.locator(".picture img").nth(1).wait_for()
     assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
@@ -149,7 +148,7 @@ def test_earlier_takes_come_back(open_window, tmp_path):
     page.locator("#dropped input[type=file]").set_input_files(tmp_path / "take.wav")
     page.wait_for_function(has, arg="Hello there.")
     page.get_by_role("button", name="Compare with this").click()
-    page.get_by_role("button", name="Make the pairs").wait_for()
+    page.get_by_role("button", name="Generate pairs").wait_for()
     open_more(page)
     assert page.get_by_label("What both sides say").input_value().startswith("[S1] Hello there.")
     assert page.locator("#lab-a-max-tokens input").input_value() == "80"
@@ -174,7 +173,6 @@ NOTE_PLAYED = """() => {
 }"""
 
 
-@pytest.mark.long
 def test_hear_plays_the_take_that_was_chosen(open_window, tmp_path):
     """Not the one in the player: the earlier one, sample for sample."""
     page = open_window(DESKTOP).open()

@@ -22,6 +22,8 @@ from tests.helpers.page.browser import (
 )
 from tests.helpers.stand_ins.stand_in_hub import NAME, Hub, running_hub
 
+pytestmark = pytest.mark.long
+
 CODEC, WEIGHTS = "codec/model.safetensors", "prepared-int8.safetensors"
 
 
@@ -70,7 +72,6 @@ def environment(stand_in, folder) -> dict[str, str]:
     }
 
 
-@pytest.mark.long
 def test_a_model_is_downloaded_on_the_page(chromium, stand_in, tmp_path):
     with running_app(tmp_path, **environment(stand_in, tmp_path)) as url:
         watch = Watch(chromium.new_context(viewport=DESKTOP), url)
@@ -113,7 +114,6 @@ def test_a_model_is_downloaded_on_the_page(chromium, stand_in, tmp_path):
         assert watch.errors == [] and watch.outside == []
 
 
-@pytest.mark.long
 def test_a_partial_download_is_deleted_on_the_page(chromium, stand_in, tmp_path):
     with running_app(tmp_path, **environment(stand_in, tmp_path)) as url:
         watch = Watch(chromium.new_context(viewport=PHONE), url)
@@ -141,7 +141,6 @@ def parts_in(folder) -> list:
     return list((folder / "hub").rglob("*.incomplete"))
 
 
-@pytest.mark.long
 def test_a_download_is_shared_and_goes_on_without_its_page(chromium, stand_in, tmp_path):
     with running_app(tmp_path, **environment(stand_in, tmp_path)) as url:
         anna, berta = (Watch(chromium.new_context(viewport=DESKTOP), url) for _ in range(2))
@@ -167,7 +166,6 @@ def test_a_download_is_shared_and_goes_on_without_its_page(chromium, stand_in, t
         assert len(fetched) == len(set(fetched)) == 2
 
 
-@pytest.mark.long
 def test_a_damaged_repository_is_explained(chromium, stand_in, tmp_path):
     """One message, on a phone's page that stays usable."""
     stand_in.files[MANIFEST] = b"{}"

@@ -10,11 +10,14 @@ from tests.helpers.models.checkpoints import NANO_DEFAULTS
 from tests.helpers.page.browser import (
     DESKTOP,
     PHONE,
+    choose,
     press,
     running_app,
     wait_state,
     write_script,
 )
+
+pytestmark = pytest.mark.long
 
 SHORT = "[S1] Good morning. Did you sleep well? [S2] Yes, thank you. And you? [S1]"
 # The lower end of the time.
@@ -66,16 +69,16 @@ def test_the_times_are_there_before_the_first_press(visit, size):
     assert dia_seconds(page) > 5
 
 
-# Pixels between the last line of words about the speaker and the counts below.
+# Pixels between the last line of words about the speaker and the button for candidates below.
 GAP = """() => {
   const words = document.createRange();
   words.selectNodeContents(document.querySelector(".speaker"));
-  const counts = document.querySelector("#report .counts");
-  return counts.getBoundingClientRect().top - words.getBoundingClientRect().bottom;
+  const candidates = document.querySelector("#candidates-row");
+  return candidates.getBoundingClientRect().top - words.getBoundingClientRect().bottom;
 }"""
 
 
-def test_the_counts_follow_the_line_at_every_width(visit):
+def test_the_candidates_follow_the_line_at_every_width(visit):
     page = visit(DESKTOP)
     page.locator(".switch-model").wait_for()
     gaps = {}
@@ -99,11 +102,6 @@ def test_the_times_follow_the_form(visit):
     page.wait_for_function(f"(short) => {SECONDS} > short", arg=short)
     choose(page, "Precision", "auto")
     page.wait_for_function(f"(short) => {SECONDS} === short", arg=short)
-
-
-def choose(page, label: str, name: str) -> None:
-    page.get_by_label(label, exact=True).click()
-    page.get_by_role("option", name=name, exact=True).click()
 
 
 def test_the_button_in_the_line_chooses_the_model(visit):

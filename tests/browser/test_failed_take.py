@@ -8,12 +8,13 @@ from tests.helpers.models.checkpoints import write_small
 from tests.helpers.page.browser import PHONE, Watch, open_tab, press, running_app
 from tests.helpers.page.lab_page import SCRIPT, compare_tab, fill_in, hear, ready, vote
 
+pytestmark = pytest.mark.long
+
 sync_api = pytest.importorskip("playwright.sync_api")
 
 PAIRS = 2
 
 
-@pytest.mark.long
 def test_a_failed_take_is_made_again_on_request(chromium, tmp_path):
     fault = tmp_path / "fault"
     fault.touch()
@@ -55,7 +56,7 @@ def test_a_failed_take_is_made_again_on_request(chromium, tmp_path):
 def begin(page) -> None:
     """Two short pairs, in the making."""
     fill_in(page, SCRIPT, max_tokens=60, seeds=PAIRS)
-    press(page, "Make the pairs")
+    press(page, "Generate pairs")
 
 
 def judge(page, number: int) -> None:

@@ -17,6 +17,7 @@ from PIL import Image
 
 from dia_demo import audio
 from dia_demo.files import ROOT
+from tests.helpers.long import long_after
 from tests.helpers.page.browser import (
     DESKTOP,
     PHONE,
@@ -35,9 +36,6 @@ from tests.helpers.voices import write_voice
 
 sync_api = pytest.importorskip("playwright.sync_api")
 
-BOTH = pytest.mark.parametrize(
-    "size", [DESKTOP, pytest.param(PHONE, marks=pytest.mark.long)], ids=["desktop", "phone"]
-)
 SHORT = "[S1] Hello there. How are you? [S2] I am fine, thank you. [S1]"
 LONG = " ".join(
     f"[S{1 + i % 2}] We walk along the river and talk of the weather." for i in range(9)
@@ -80,19 +78,7 @@ def download(page, name: str, folder: Path) -> Path:
     return path
 
 
-@BOTH
-def test_the_page_fits_the_window(open_window, size):
-    page = open_window(size).open()
-    assert page.evaluate("document.documentElement.scrollWidth") <= size["width"]
-    assert "a small synthetic voice for trying" in page.locator("#speaker").inner_text()
-    assert page.get_by_label("Intel XPU (experimental)").is_disabled()
-    assert not page.get_by_label("Intel XPU (experimental)").is_checked()
-    page.get_by_role("tab", name="About").click()
-    page.get_by_text("How it sounds says nothing about").wait_for()
-    assert page.evaluate("document.documentElement.scrollWidth") <= size["width"]
-
-
-@BOTH
+@pytest.mark.parametrize("size", long_after(1, [DESKTOP, PHONE]), ids=["desktop", "phone"])
 @pytest.mark.processor
 def test_generate_gives_a_take(open_window, size, tmp_path):
     page = open_window(size).open()
@@ -133,6 +119,7 @@ def wait_progress(page, seconds: float = 0) -> str:
     return page.locator("#status .status-line").inner_text()
 
 
+@pytest.mark.long
 def test_a_press_counts_from_the_moment_the_button_is_back(shared_page):
     page = shared_page
     write_script(page, SHORT, max_tokens=60)
@@ -140,6 +127,7 @@ def test_a_press_counts_from_the_moment_the_button_is_back(shared_page):
     wait_state(page, *OVER)
 
 
+@pytest.mark.long
 def test_stop_keeps_the_sound_made_so_far(open_window, patient):
     page = open_window(at=patient).open()
     write_script(page, LONG, LONGEST)
@@ -183,6 +171,7 @@ def test_the_page_is_quiet_when_nothing_happens(open_window, tmp_path):
         assert asked == []
 
 
+@pytest.mark.long
 def test_a_refusal_keeps_the_take_on_show(open_window, tmp_path):
     watch = open_window()
     page = watch.open()
@@ -225,6 +214,7 @@ def wait_refusal(page, words: str) -> None:
     page.locator(".player", has_text=re.compile("Earlier take|No sound was generated")).wait_for()
 
 
+@pytest.mark.long
 def test_cut_by_max_tokens_is_said_loudly(shared_page):
     page = shared_page
     write_script(page, SHORT, max_tokens=40)
@@ -232,6 +222,7 @@ def test_cut_by_max_tokens_is_said_loudly(shared_page):
     assert figure(page, "Ended") == "cut off at Max tokens"
 
 
+@pytest.mark.long
 def test_a_reload_keeps_the_form(open_window):
     page = open_window().open()
     write_script(page, SHORT, max_tokens=333)
@@ -247,6 +238,7 @@ def test_a_reload_keeps_the_form(open_window):
     assert page.get_by_label("number input for Max tokens").input_value() == "333"
 
 
+@pytest.mark.long
 def test_a_kept_seed_gives_the_take_again(shared_page):
     page = shared_page
     unfold(page, "More")
@@ -263,6 +255,7 @@ def test_a_kept_seed_gives_the_take_again(shared_page):
     assert np.array_equal(*heard)
 
 
+@pytest.mark.long
 def test_a_model_brings_its_own_defaults(shared_page):
     page = shared_page
     page.get_by_label("Model").click()
@@ -331,6 +324,7 @@ def test_text_has_enough_contrast(open_window, scheme):
     assert faint == []
 
 
+@pytest.mark.long
 @pytest.mark.skipif("not os.environ.get('DIA_SCREENSHOTS')", reason="DIA_SCREENSHOTS is not set")
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desktop", "phone"])

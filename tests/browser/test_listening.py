@@ -26,6 +26,8 @@ from tests.helpers.page.lab_page import (
     zipped,
 )
 
+pytestmark = pytest.mark.long
+
 sync_api = pytest.importorskip("playwright.sync_api")
 
 PAIRS = 24
@@ -49,12 +51,11 @@ def pairs_made(page) -> int:
     return int(found[1]) if found else PAIRS
 
 
-@pytest.mark.long
 def test_a_pair_stays_until_it_is_voted_on_while_others_are_made(open_window, patient):
     page, fetched = compare_tab(open_window(DESKTOP, at=patient)), []
     page.on("request", lambda request: note_clip(fetched, request))
     fill_in(page, SCRIPT, max_tokens=320, seeds=PAIRS)
-    press(page, "Make the pairs")
+    press(page, "Generate pairs")
     for number in (1, 2):
         page.get_by_text(f"Pair {number} of {PAIRS}").wait_for()
         ready(page)
@@ -114,6 +115,7 @@ TAP = """() => {
   window.AudioContext = class extends AudioContext {
     constructor() {
       super();
+      window.sound = this;
       this.bus = this.createGain();
       connect.call(this.bus, this.destination);
       window.tapped = this.audioWorklet.addModule(module).then(() => {
@@ -144,7 +146,6 @@ def tone(rate: int) -> np.ndarray:
     return np.rint(LEVEL * 32767 * samples).astype(np.int16)
 
 
-@pytest.mark.long
 def test_stopping_a_clip_does_not_click(open_window, tmp_path):
     pairs = make_pairs(tmp_path, seeds=(1,))
     for name in pairs.plan.trials[0].clips:
@@ -162,3 +163,5 @@ def test_stopping_a_clip_does_not_click(open_window, tmp_path):
     step, peak = page.evaluate(TAPPED)
     assert peak > 0.9 * LEVEL, "the tap hears what is played"
     assert step < 0.05, "a fade of 5 ms changes the wave by less than 0.01 a sample"
+    # The browser's sound is off again when nothing plays.
+    page.wait_for_function("sound.state === 'suspended'")

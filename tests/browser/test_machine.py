@@ -7,8 +7,8 @@ import time
 
 import pytest
 
-from dia_demo.config import PRECISIONS
 from dia_demo.files import ROOT
+from tests.helpers.models.known import NANO
 from tests.helpers.page.browser import (
     DESKTOP,
     PHONE,
@@ -20,6 +20,10 @@ from tests.helpers.page.browser import (
     write_script,
 )
 
+pytestmark = pytest.mark.long
+
+# A whole measurement, on a slow machine beside other tests.
+WHOLE_MS = 600_000
 SHORT = "[S1] Hello there. How are you? [S2] I am fine, thank you. [S1]"
 
 
@@ -30,15 +34,13 @@ def machine_tab(watch):
     return page
 
 
-def state(page, *states: str) -> str:
+def state(page, *states: str, timeout: float | None = None) -> str:
     chosen = ", ".join(f'#machine-status [data-state="{one}"]' for one in states)
-    page.locator(chosen).wait_for()
+    page.locator(chosen).wait_for(timeout=timeout)
     return page.locator("#machine-status .status-line").inner_text()
 
 
-@pytest.mark.parametrize(
-    "size", [DESKTOP, pytest.param(PHONE, marks=pytest.mark.long)], ids=["desktop", "phone"]
-)
+@pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desktop", "phone"])
 def test_a_measurement_stops_within_a_moment(open_window, size):
     page = machine_tab(open_window(size))
     assert page.get_by_text("No measurements yet.").is_visible()
@@ -50,7 +52,6 @@ def test_a_measurement_stops_within_a_moment(open_window, size):
     page.wait_for_function("!document.querySelector('#machine-measure').disabled")
 
 
-@pytest.mark.long
 def test_a_press_counts_from_the_moment_the_button_is_back(open_window):
     page = machine_tab(open_window())
 
@@ -68,7 +69,6 @@ def answer_late(route) -> None:
     route.fulfill(response=response)
 
 
-@pytest.mark.long
 def test_a_late_answer_to_the_press_loses_no_button(open_window):
     """The first updates are there before the page knows their event, and are read in one go."""
     first, window = machine_tab(open_window()), open_window()
@@ -90,7 +90,6 @@ def test_a_late_answer_to_the_press_loses_no_button(open_window):
     state(first, "stopped")
 
 
-@pytest.mark.long
 def test_a_take_waits_for_a_measurement(open_window):
     first, second = machine_tab(open_window()), open_window().open()
     press(first, "Measure")
@@ -103,7 +102,6 @@ def test_a_take_waits_for_a_measurement(open_window):
     wait_state(second, "done", "cut")
 
 
-@pytest.mark.long
 @pytest.mark.processor
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_the_measured_machine_is_a_picture_with_a_meaning(open_window, scheme):
@@ -111,12 +109,13 @@ def test_the_measured_machine_is_a_picture_with_a_meaning(open_window, scheme):
     page = machine_tab(open_window(scheme=scheme))
     if scheme == "light":
         press(page, "Measure")
-        assert re.search(r"Done nano, measured in", state(page, "done", "failed"))
+        ended = state(page, "done", "failed", timeout=WHOLE_MS)
+        assert re.search(r"Done nano, measured in", ended)
         dia, meaning = page.locator(".machine-meaning").all_inner_texts()
         assert re.search(r"Dia-1\.6B takes about .* for 10 seconds of speech", dia)
         assert re.search(r"a 10-second take of nano takes about [\d.]+ s with \w+", meaning)
         shown = page.locator(".machine-picture li .run-name").all_inner_texts()
-        assert shown == [name for name in PRECISIONS if name != "auto"]
+        assert shown == list(NANO.config.precisions)
         bars = page.get_by_role("img", name=re.compile(r"realtime"))
         assert bars.count() == len(shown)
         assert not page.get_by_text("GB/s").is_visible()

@@ -7,6 +7,8 @@ import pytest
 from tests.helpers.page.browser import DESKTOP, Interceptor, tab_to
 from tests.helpers.page.lab_page import compare_tab, fill, open_more
 
+pytestmark = pytest.mark.long
+
 sync_api = pytest.importorskip("playwright.sync_api")
 
 
@@ -40,7 +42,6 @@ def test_a_visit_to_the_model_menu_keeps_the_settings(open_window):
     sync_api.expect(temperature).to_have_value("1.8")
 
 
-@pytest.mark.long
 def test_a_visit_to_the_question_keeps_its_values(open_window):
     page = compare_tab(open_window(DESKTOP))
     open_more(page)
@@ -62,7 +63,6 @@ def test_a_visit_to_the_question_keeps_its_values(open_window):
     sync_api.expect(second).to_have_value("1.5")
 
 
-@pytest.mark.long
 def test_the_last_of_quick_choices_counts(open_window):
     """The kind of comparison, changed again before the page has followed."""
     window = open_window(DESKTOP)

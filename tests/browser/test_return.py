@@ -19,6 +19,8 @@ from tests.helpers.page.browser import (
 from tests.helpers.page.lab_page import compare_tab, fill_in
 from tools.app_process import free_port
 
+pytestmark = pytest.mark.long
+
 sync_api = pytest.importorskip("playwright.sync_api")
 
 PATIENT = "tests.browser.apps.patient_app"
@@ -110,7 +112,6 @@ def test_a_run_outlives_a_reload(open_browser, patient):
     assert page.get_by_alt_text("Spectrogram of the take").is_visible()
 
 
-@pytest.mark.long
 def test_a_take_is_finished_while_its_page_is_closed(open_browser, patient):
     watch = open_browser(patient)
     page = watch.open()
@@ -129,7 +130,6 @@ def test_a_take_is_finished_while_its_page_is_closed(open_browser, patient):
     stranger.get_by_text("Your takes are listed here").wait_for()
 
 
-@pytest.mark.long
 def test_a_second_tab_joins_the_run(open_browser, patient):
     watch = open_browser(patient)
     first, second = watch.open(), watch.open()
@@ -149,7 +149,6 @@ def test_a_second_tab_joins_the_run(open_browser, patient):
         assert_one_earlier_take(page)
 
 
-@pytest.mark.long
 def test_a_take_survives_the_end_of_the_program(open_browser, tmp_path):
     port = free_port()
     with running_app(tmp_path, port, PATIENT) as url:
@@ -163,18 +162,17 @@ def test_a_take_survives_the_end_of_the_program(open_browser, tmp_path):
         assert_one_earlier_take(page)
 
 
-@pytest.mark.long
 def test_a_comparison_outlives_a_reload(open_browser, patient):
     page = compare_tab(open_browser(patient))
     fill_in(page, LONG, max_tokens=LONGEST, seeds=1)
-    press(page, "Make the pairs")
+    press(page, "Generate pairs")
     page.locator("#lab-status", has_text="realtime").wait_for()
     # The room remembers the comparison once the server has described it.
     page.get_by_text("The first pair is being generated.").wait_for()
     page.reload()
     page.locator("#lab-status", has_text="realtime").wait_for()
     page.get_by_role("tab", name="Compare", selected=True).wait_for()
-    press(page, "Stop making")
+    press(page, "Stop generating")
     page.locator('#lab-status [data-state="stopped"]').wait_for()
     sync_api.expect(page.get_by_role("button", name="Resume")).to_be_enabled()
 
@@ -185,7 +183,6 @@ BOXES = """() => [...document.querySelectorAll(".earlier li:first-child :is(p, b
   .map(({ top, bottom, height }) => ({ top, bottom, height }))"""
 
 
-@pytest.mark.long
 def test_earlier_takes(open_browser, patient):
     page = open_browser(patient).open()
     zone = {"timezoneId": "Asia/Tokyo"}

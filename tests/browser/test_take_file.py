@@ -9,6 +9,8 @@ import soundfile
 from dia_demo import audio
 from tests.helpers.page.browser import choose, figure, press, unfold, wait_state, write_script
 
+pytestmark = pytest.mark.long
+
 sync_api = pytest.importorskip("playwright.sync_api")
 
 SHORT = "[S1] Hello there. How are you? [S2] I am fine, thank you. [S1]"
@@ -35,7 +37,6 @@ def drop(page, path) -> str:
     return page.locator("#status").inner_text()
 
 
-@pytest.mark.long
 def test_a_file_gives_its_take_again_precision_included(open_window, tmp_path):
     page = open_window().open()
     write_script(page, SHORT, max_tokens=120)
@@ -50,7 +51,6 @@ def test_a_file_gives_its_take_again_precision_included(open_window, tmp_path):
     assert figure(fresh, "Seed") == seed and np.array_equal(first, again)
 
 
-@pytest.mark.long
 def test_a_file_says_what_it_cannot_bring_back(open_window, tmp_path):
     page = open_window().open()
     write_script(page, SHORT, max_tokens=60)

@@ -22,6 +22,8 @@ from tests.helpers.page.browser import (
 )
 from tests.helpers.page.lab_page import WAIT
 
+pytestmark = pytest.mark.long
+
 sync_api = pytest.importorskip("playwright.sync_api")
 
 SCRIPT = "[S1] Hello there. [S2] Hi. [S1]"
@@ -60,7 +62,6 @@ def proved(page) -> None:
     page.wait_for_function("!document.querySelector('#xpu input').disabled")
 
 
-@pytest.mark.long
 def test_the_toggle_opens_for_a_verified_card(bench, tmp_path):
     open_page, fault = bench
     page = open_page()
@@ -89,7 +90,6 @@ def test_the_toggle_opens_for_a_verified_card(bench, tmp_path):
     assert figure(page, "Precision") == "float32 on xpu"
 
 
-@pytest.mark.long
 def test_the_cpu_takes_over_from_a_device_that_hangs(bench):
     """The page shows the failure, the queue moves on, and one press makes the take on the CPU."""
     open_page, fault = bench

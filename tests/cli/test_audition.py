@@ -51,4 +51,4 @@ def test_there_are_two_to_eight_takes(audition, count):
 
 def test_a_folder_that_cannot_be_made_is_refused_first(audition):
     Path("file").write_text("")
-    assert "cannot be made" in error_line(audition("-o", "file/takes"))
+    assert "cannot be created" in error_line(audition("-o", "file/takes"))

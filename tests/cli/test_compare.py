@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 
+import numpy as np
 import pytest
+import soundfile
 
 from dia_demo.cli.main import main
 from dia_demo.errors import InputError
@@ -13,6 +15,7 @@ from dia_demo.services.listening.archive import import_zip
 from dia_demo.services.listening.comparison import Comparison
 from tests.helpers.models.checkpoints import write_small
 from tests.helpers.models.known import NANO
+from tests.helpers.voices import NO_VOICES
 
 SIDES = ["--a", "temperature=0.7", "max_tokens=60", "--b", "temperature=1.9,max-tokens=60"]
 
@@ -78,7 +81,7 @@ def test_a_missing_clip_is_made_again_exactly(compare, script, tmp_path):
     plan = folder / "plan.json"
     plan.write_text(plan.read_text().replace(f'"{class_name()}"', '"riscv64"'))
     code, out, err = compare("-o", folder, "--zip", tmp_path / "out.zip")
-    assert "riscv64" in err and "the same seed may give another take" in err
+    assert "riscv64" in err and "the same seed may give a different take" in err
     assert import_zip(tmp_path / "out.zip", tmp_path / "in").trials[0].id == trial.id
     assert f"DIA_COMPARE={folder} python app.py" in out
     code, scored, _ = compare("--score", tmp_path / "out.zip")
@@ -178,7 +181,7 @@ def test_the_command_offers_other_kinds_of_comparison(compare, script, tmp_path)
         ([*SIDES, "-o", "OUT"], "--script FILE"),
         ([*SIDES, "--script", "SCRIPT"], "-o DIR"),
         ([*SIDES, "--script", "nowhere.txt", "-o", "OUT"], "nowhere.txt"),
-        ([*SIDES, "--script", "SCRIPT", "--pairs", "0", "-o", "OUT"], "--pairs"),
+        ([*SIDES, "--script", "SCRIPT", "--pairs", "0", "-o", "OUT"], "number of pairs"),
         (
             [*SIDES, "--script", "SCRIPT", "--script", "SCRIPT", "--pairs", "3", "-o", "OUT"],
             ", 2, ",
@@ -220,6 +223,20 @@ def test_normalise_holds_for_all_sides(compare, script, tmp_path):
     assert compare(*words)[0] == 0
     settings = Comparison.open(folder).plan.settings
     assert [setting.normalise for setting in settings] == [True, True]
-    assert all(setting.request(NANO, "It’s", 1, None).normalise for setting in settings)
+    assert all(setting.request(NANO, "It’s", 1, None, NO_VOICES).normalise for setting in settings)
     code, _, err = compare("--normalise", "-o", folder)
     assert code == 2 and "already holds a comparison" in err
+
+
+def test_clips_that_exist_can_be_compared(compare, tmp_path):
+    for system in ("alpha", "beta"):
+        (tmp_path / "clips" / system).mkdir(parents=True)
+        wave = np.random.default_rng(len(system)).normal(0, 0.1, 16_000)
+        soundfile.write(tmp_path / "clips" / system / "001.flac", wave, 16_000)
+    words = ["--clips", tmp_path / "clips", "-o", tmp_path / "out"]
+    code, _, err = compare(*words, "--pairs", 2)
+    assert code == 2 and "leave out the sides" in err
+    code, out, err = compare(*words, "--json")
+    assert code == 0 and not err and json.loads(out)["differences"] == {"system": ["alpha", "beta"]}
+    code, _, err = compare("--rebuild", tmp_path / "out" / "plan.json", "-o", tmp_path / "again")
+    assert code == 2 and "were uploaded" in err

@@ -89,7 +89,7 @@ def test_the_reported_seed_reproduces_the_take(cli, folder):
     np.testing.assert_array_equal(np.load("a.npy"), np.load("b.npy"))
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_every_setting_reaches_the_model(say):
     """One that is parsed and dropped leaves the codes as they were."""
     assert say(SCRIPT, "--codes", "usual.npy")[0] == 0

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import soundfile
 
-from dia_demo.services.dialogue.judging.judge import Verdict
+from dia_demo.services.judging.judge import Verdict
 from tests.helpers.cli import SCRIPT, error_line
 
 TURNS = [f"[S{1 + k % 2}] Line number {k}." for k in range(4)]
@@ -41,7 +41,7 @@ def test_a_long_script_is_made_in_parts(say, tmp_path):
         "index", "script", "seed", "seconds", "words_per_second", "verdict", "remade"
     }  # fmt: skip
     assert " ".join(chunk["script"] for chunk in figures["chunks"]) == " ".join(TURNS)
-    assert "times are those of turns" in stderr
+    assert "times are those of whole turns" in stderr
     words = json.loads((tmp_path / "w.json").read_text())
     assert [word["turn"] for word in words] == list(range(4))
     assert words[0]["word"] == "Line number 0."
@@ -66,6 +66,7 @@ def test_a_pause_is_made_of_a_short_script_too(say):
     assert code == 0 and len(json.loads(out)["chunks"]) == 2
 
 
+@pytest.mark.long
 def test_an_interrupted_run_goes_on(say, tmp_path, monkeypatch):
     arguments = (LONG, *TOKENS, "--join", "flowing")
     assert say(*arguments, "-o", "whole.wav")[0] == 0
@@ -105,7 +106,7 @@ def test_500_turns_and_a_turn_of_5000_characters_are_planned(say, monkeypatch):
         planned.append(plan)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("dia_demo.cli.say.say_dialogue", remember)
+    monkeypatch.setattr("dia_demo.cli.commands.say.say_dialogue", remember)
     turns = " ".join(f"[S{1 + k % 2}] All these words." for k in range(500))
     for script in (turns, f"[S1] {'All these words. ' * 300}"):
         assert say(script, *TOKENS, "-o", "a.wav")[0] == 130

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from dia_demo.cli import script_input
-from dia_demo.cli.script_input import decoded, script_of
+from dia_demo.cli.script_input import decode_script, script_of
 from dia_demo.errors import InputError
 
 SCRIPT = "[S1] A café,\n[S2] at ten."
@@ -18,7 +18,7 @@ SCRIPT = "[S1] A café,\n[S2] at ten."
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-32"])
 @pytest.mark.parametrize("line_end", ["\n", "\r\n", "\r"])
 def test_text_with_and_without_a_byte_order_mark_is_read(encoding, line_end):
-    assert decoded(SCRIPT.replace("\n", line_end).encode(encoding), "stdin") == SCRIPT
+    assert decode_script(SCRIPT.replace("\n", line_end).encode(encoding), "stdin") == SCRIPT
 
 
 @pytest.mark.parametrize(
@@ -34,7 +34,7 @@ def test_text_with_and_without_a_byte_order_mark_is_read(encoding, line_end):
 )
 def test_other_bytes_are_refused_with_the_encoding(raw, said):
     with pytest.raises(InputError, match="stdin") as refused:
-        decoded(raw, "stdin")
+        decode_script(raw, "stdin")
     assert said in str(refused.value)
 
 

@@ -9,8 +9,9 @@ import torch
 
 from dia_demo.codec import files as codec_files
 from dia_demo.codec.codec import load_codec, open_codec
-from dia_demo.codec.files import codec_source
+from dia_demo.codec.files import find_codec
 from dia_demo.errors import InputError
+from dia_demo.task import result_of
 from tests.helpers.models.codec_folders import (
     HF_SHAPE,
     NATIVE,
@@ -87,10 +88,10 @@ def test_offline_nothing_is_asked_for(machine, server, monkeypatch):
     machine.endpoint(server.url)
     monkeypatch.setattr(codec_files, "DESCRIPT_URL", server.url + "/weights.pth")
     with pytest.raises(InputError):
-        codec_source(allow_download=False)
+        result_of(find_codec(allow_download=False))
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
     with pytest.raises(InputError):
-        codec_source()
+        result_of(find_codec())
     assert server.asked == []
 
 

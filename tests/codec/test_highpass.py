@@ -12,6 +12,7 @@ from dia_demo.codec.codec import load_codec
 from dia_demo.codec.highpass import HighPass
 from dia_demo.errors import InputError
 from tests.codec.test_codec import random_codes, streamed
+from tests.helpers.long import long_after
 from tests.helpers.models.codec_folders import (
     NATIVE,
     dac_model,
@@ -65,7 +66,7 @@ def test_the_filter_removes_only_what_lies_below_speech(rate):
     assert np.abs(constant).max() < 1e-6
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", long_after(1, range(4)))
 def test_streamed_is_whole_to_the_last_bit(nano, unfiltered, seed):
     rng = np.random.default_rng(seed)
     codes = random_codes(nano, int(rng.integers(1, 200)), seed)
@@ -91,6 +92,7 @@ def test_streams_keep_their_filters_apart(nano):
         np.testing.assert_array_equal(audio, nano.decode(codes))
 
 
+@pytest.mark.long
 def test_both_layouts_of_a_folder_may_ask_for_it(tmp_path):
     theirs = transformers_dac()
     layouts = {

@@ -7,13 +7,14 @@ from dia_demo.codec import convolution
 from dia_demo.codec.codec import load_codec, random_codec
 from dia_demo.model.cpu_model import torch_threads
 from tests.codec.test_codec import random_codes, streamed
+from tests.helpers.long import long_after
 from tests.helpers.models.known import EMBEDDED_FOLDER
 
 pytestmark = pytest.mark.processor
 
 
-@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
-@pytest.mark.parametrize("backend", list(convolution.BACKENDS))
+@pytest.mark.parametrize("precision", long_after(1, ["float32", "bfloat16"]))
+@pytest.mark.parametrize("backend", long_after(1, convolution.BACKENDS))
 def test_the_number_of_threads_changes_no_sample(monkeypatch, backend, precision):
     """Convolutions long and wide enough to be cut into pieces, both by rows and by outputs."""
     shape = dict(encoder_dim=4, encoder_rates=[8, 8], decoder_dim=512, decoder_rates=[8, 8])

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from dia_demo.codec.codec import Codec, load_codec
+from dia_demo.codec.codec import DacCodec, load_codec
 from dia_demo.codec.files import CodecSource
 from dia_demo.codec.weights import open_dac
 from dia_demo.errors import InputError
@@ -65,7 +65,7 @@ def test_descripts_pickle_is_the_same_codec(tmp_path):
     kwargs = NATIVE | {"an_argument_of_its_training": 1}
     weights = {"state_dict": model.state_dict(), "metadata": {"kwargs": kwargs}}
     torch.save(weights, tmp_path / "weights.pth")
-    codec = Codec(open_dac(CodecSource("test", tmp_path / "weights.pth")))
+    codec = DacCodec(open_dac(CodecSource("test", tmp_path / "weights.pth")))
     assert_same(codec, *native_calls(model), hop=16, books=4)
 
 

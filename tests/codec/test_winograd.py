@@ -61,9 +61,9 @@ def test_grouped_products_always_have_the_rows_they_were_packed_for(rows, dilati
     convolve, _, _ = make(GroupedWinogradConvolution, 32, 32, rows, dilation)
     for outputs in (rows, rows // 2, rows // 3):
         groups = -(-outputs // (convolve.tile * dilation))
-        assert convolve._whole(groups) % convolve.block == 0
+        assert convolve._round_up(groups) % convolve.block == 0
     half = -(-rows // (2 * convolve.tile * dilation))
-    assert convolve._whole(half) <= half + half // 4 + 1
+    assert convolve._round_up(half) <= half + half // 4 + 1
 
 
 @pytest.mark.parametrize("rows", [72, 80, 96])  # Whole tiles, which are not copied, and others.
@@ -122,6 +122,8 @@ def test_a_codec_that_decodes_with_it_sounds_the_same(chosen, monkeypatch):
         backends = {backend: convolution.BACKENDS[backend]}
         monkeypatch.setattr(convolution, "_suits", lambda name: True)
         monkeypatch.setattr(convolution, "BACKENDS", backends)
+        # With some processors' products its error is just over the limit; it is then not used.
+        monkeypatch.setattr(convolution, "LARGEST_ERROR", {torch.float32: 2e-5})
         codec = random_codec(precision="float32", **shape)
         assert codec.choice.backend == backend
         sounds[backend] = codec.decode(random_codes(codec, 90))

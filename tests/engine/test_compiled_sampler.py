@@ -24,7 +24,7 @@ def test_the_compiled_sampler_draws_what_the_operations_draw():
         uniforms = torch.rand(1, len(cond))
         ours, compiled = (
             sample(each, [params], eos, cond[None], uncond[None], uniforms)[0]
-            for each in (ReferenceSampler.of, Sampler)
+            for each in (ReferenceSampler.create, Sampler)
         )
         draws += len(ours)
         differ += int((ours != compiled).sum())
@@ -69,7 +69,7 @@ def test_it_works_here(unchecked):
 
 
 def test_the_known_codes_are_those_of_the_reference(unchecked, monkeypatch):
-    monkeypatch.setattr(sampling, "Sampler", ReferenceSampler.of)
+    monkeypatch.setattr(sampling, "Sampler", ReferenceSampler.create)
     sampling.check_sampler()
 
 

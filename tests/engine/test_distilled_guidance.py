@@ -1,4 +1,4 @@
-"""A checkpoint with `guidance: distilled`: one half a row, the CFG scale as a vector."""
+"""A checkpoint with `guidance: distilled`: one branch per row, the CFG scale as a vector."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from torch import Tensor
 from dia_demo.accelerator.backend import Backend
 from dia_demo.accelerator.device_model import DeviceModel
 from dia_demo.config import ModelConfig
-from dia_demo.engine.memory import needed_bytes
+from dia_demo.engine.loading.memory import needed_bytes
 from dia_demo.engine.row import Row
 from dia_demo.engine.scheduler import run_to_end
 from dia_demo.errors import InputError
 from dia_demo.families.dia.weights import WORKING_POSITIONS
-from dia_demo.model import checkpoint
 from dia_demo.model.calibration.calibration import CalibrationTake, calibrate
 from dia_demo.model.cpu_model import CpuModel
 from dia_demo.model.dia import Dia
+from dia_demo.model.weights import checkpoint
 from dia_demo.task import result_of
-from tests.helpers.models.checkpoints import SMALL, load, marks_for, say, write_small
+from tests.helpers.models.checkpoints import SMALL, load, marks_for_case, say, write_small
 from tests.helpers.models.known import info_of
 from tests.helpers.models.students import (
     CASES,
@@ -55,7 +55,7 @@ def dia(folder) -> Dia:
 
 @pytest.fixture(
     scope="module",
-    params=[pytest.param(case, marks=marks_for(case[0])) for case in CASES],
+    params=[pytest.param(case, marks=marks_for_case(*case)) for case in CASES],
     ids=lambda case: f"{case[0].name}, {case[1]}",
 )
 def built(request, folder) -> tuple[CpuModel, str]:
@@ -125,11 +125,11 @@ def test_the_cfg_scale_changes_the_take(dia):
 def test_a_cache_has_half_the_bytes_of_an_ordinary_one(dia, tmp_path):
     ordinary = load(write_small(tmp_path / "ordinary"))
     caches = [model.encode(TEXT, 3.0, 300) for model in (dia, ordinary)]
-    own = [sum(k.nbytes + v.nbytes for k, v in c.layers_of_half(0)) for c in caches]
+    own = [sum(k.nbytes + v.nbytes for k, v in c.layers_of_branch(0)) for c in caches]
     assert own[0] == own[1]
-    texts = [sum(k.nbytes + v.nbytes for half in c.cross for k, v in half) for c in caches]
+    texts = [sum(k.nbytes + v.nbytes for branch in c.cross for k, v in branch) for c in caches]
     student, teacher = (c.size_bytes - text for c, text in zip(caches, texts, strict=True))
-    assert [c.halves for c in caches] == [1, 2]
+    assert [c.branches for c in caches] == [1, 2]
     assert student == teacher / 2
 
 
@@ -147,7 +147,7 @@ def test_a_student_with_one_scale_is_an_ordinary_checkpoint(dia, tmp_path):
 
 
 def test_a_device_computes_the_same(dia):
-    device_model = DeviceModel.copy_of(dia, Backend("cpu"), torch.float32)
+    device_model = DeviceModel.from_model(dia, Backend("cpu"), torch.float32)
     codes = torch.from_numpy(CODES)
     expected = stepwise(dia, codes, 2.2, 12)
     assert divergence(expected, stepwise(device_model, codes, 2.2, 12)) <= 1e-6
@@ -194,7 +194,7 @@ def test_weights_without_the_vectors_are_refused(tmp_path):
         load(tmp_path)
 
 
-def test_memory_is_estimated_for_one_half():
+def test_memory_is_estimated_for_one_branch():
     student = replace(ModelConfig(), guidance_scales=SCALES)
     caches = needed_bytes(info_of(ModelConfig()), "int8") - needed_bytes(info_of(student), "int8")
     d = student.decoder

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from dia_demo.codec import codec
-from dia_demo.codec.codec import Codec, load_codec
+from dia_demo.codec.codec import DacCodec, load_codec
 from dia_demo.config import RuntimeConfig
 from dia_demo.engine import events
 from dia_demo.engine.engine import Engine
@@ -255,7 +255,7 @@ def test_an_error_during_a_run_fails_the_row_but_not_the_engine(engine, monkeypa
         raise error
 
     with monkeypatch.context() as patch:
-        patch.setattr(Codec, "advance", broken)
+        patch.setattr(DacCodec, "advance", broken)
         received = stream(engine, [make_row()])[0]
     assert isinstance(received[-1], Failed) and str(error) in received[-1].message
     assert isinstance(stream(engine, [make_row()])[0][-1], Finished)

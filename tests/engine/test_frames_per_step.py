@@ -15,18 +15,18 @@ from dia_demo.accelerator.device_model import DeviceModel
 from dia_demo.checkpoint_config import read_model_config
 from dia_demo.config import GenerationParams, ModelConfig
 from dia_demo.engine.events import FinishReason
-from dia_demo.engine.memory import needed_bytes
+from dia_demo.engine.loading.memory import needed_bytes
 from dia_demo.engine.row import Row
 from dia_demo.engine.scheduler import run_to_end
 from dia_demo.errors import InputError
-from dia_demo.model import checkpoint
 from dia_demo.model.calibration.calibration import CalibrationTake, calibrate
 from dia_demo.model.cpu_model import CpuModel
 from dia_demo.model.dia import Dia
 from dia_demo.model.linear import decoder_weights
+from dia_demo.model.weights import checkpoint
 from dia_demo.services.measurements.quality import Forced, forced_logits
 from dia_demo.task import result_of
-from tests.helpers.models.checkpoints import SMALL, load, marks_for, write_small
+from tests.helpers.models.checkpoints import SMALL, load, marks_for_case, write_small
 from tests.helpers.models.known import info_of
 from tests.helpers.models.students import (
     CASES,
@@ -47,7 +47,7 @@ pytestmark = pytest.mark.processor
 
 FRAMES = (2, 3)
 STUDENTS = {n: replace(SMALL, guidance_scales=(0.0, 3.0), frames_per_step=n) for n in FRAMES}
-# Two halves a row: `frames_per_step` without distilled guidance.
+# Two branches per row: `frames_per_step` without distilled guidance.
 GUIDED = replace(SMALL, frames_per_step=2)
 
 
@@ -67,7 +67,7 @@ def dias(folders) -> dict[int, Dia]:
 @pytest.fixture(
     scope="module",
     params=[
-        pytest.param((frames, *case), marks=marks_for(case[0]))
+        pytest.param((frames, *case), marks=marks_for_case(*case))
         for case in CASES
         for frames in FRAMES
     ],
@@ -122,7 +122,7 @@ def make_rows(config: ModelConfig, count: int = 8) -> list[Row]:
     rows = []
     for seed in range(count):
         params = replace(config.defaults, cfg_scale=seed % 4, seed=seed, max_tokens=36 + seed)
-        params = params.checked(replace(config, guidance_scales=(0.0, 3.0)))
+        params = params.check(replace(config, guidance_scales=(0.0, 3.0)))
         rows.append(Row(config, TEXT, params, CODES[:seed] if seed else None))
     return rows
 
@@ -145,7 +145,7 @@ def by_hand(dia: Dia, row: Row) -> np.ndarray:
     prompt = row.previous_inputs.reshape(-1, decoder.num_channels)[config.frames_per_step - 1 :]
     known = [*prompt, *row.next_input.reshape(config.frames_per_step, -1)]
     known = np.stack(known)[-(row.position + 1) :]
-    sampler = ReferenceSampler.of([row.params], [1], decoder)
+    sampler = ReferenceSampler.create([row.params], [1], decoder)
     generator = torch.Generator().manual_seed(row.params.seed)
     end = None
     while end is None or len(known) - 1 - end < config.max_delay:
@@ -196,9 +196,9 @@ def test_a_row_ends_at_any_frame_of_a_step(dias):
 
 
 def test_guidance_works_with_several_frames(tmp_path):
-    """Two halves a row; in a batch with a row that has one."""
+    """Two branches per row; in a batch with a row that has one."""
     dia = load(write_small(tmp_path, config=GUIDED))
-    for model in (CpuModel(dia, 1), DeviceModel.copy_of(dia, Backend("cpu"), torch.float32)):
+    for model in (CpuModel(dia, 1), DeviceModel.from_model(dia, Backend("cpu"), torch.float32)):
         scales = (2.0, 0.0, 1.0)
         rows = [
             Row(GUIDED, TEXT, replace(GenerationParams(), cfg_scale=scale, max_tokens=30, top_k=9))
@@ -240,7 +240,7 @@ def test_the_qualities_logits_are_those_of_every_frame(dias):
     dia = dias[2]
     row = make_rows(dia.config)[0]
     run_to_end(CpuModel(dia, 1), [row])
-    logits = forced_logits(dia, Forced(row, row.previous_inputs))[:, 0]
+    logits = forced_logits(dia, Forced(row, row.previous_inputs, row.params.cfg_scale))[:, 0]
     codes = row.previous_inputs.reshape(-1, SMALL.decoder.num_channels)[1:]
     expected = reference(dia, torch.from_numpy(codes), row.params.cfg_scale)
     assert len(logits) == len(codes)
@@ -248,7 +248,7 @@ def test_the_qualities_logits_are_those_of_every_frame(dias):
 
 
 def test_a_device_computes_the_same(dias):
-    model = DeviceModel.copy_of(dias[2], Backend("cpu"), torch.float32)
+    model = DeviceModel.from_model(dias[2], Backend("cpu"), torch.float32)
     codes = torch.from_numpy(CODES)
     expected = stepwise(dias[2], codes, 2.2, 4)
     assert divergence(expected, stepwise(model, codes, 2.2, 4)) <= 1e-6

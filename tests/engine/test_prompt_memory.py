@@ -1,4 +1,4 @@
-"""What the unconditional half computes from a voice prompt is kept, and changes no take."""
+"""What the unconditional branch computes from a voice prompt is kept, and changes no take."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ import torch
 from dia_demo.engine.row import Row
 from dia_demo.engine.scheduler import run, run_to_end
 from dia_demo.errors import RunError
-from dia_demo.model import checkpoint
 from dia_demo.model.cpu_model import CpuModel
 from dia_demo.model.kv_cache import PromptMemory, PromptState
 from dia_demo.model.linear import KERNELS
+from dia_demo.model.weights import checkpoint
 from dia_demo.task import result_of
 from tests.helpers.models.checkpoints import (
     SMALL,
-    marks_for,
+    marks_for_case,
     random_codes,
     threads_for,
     write_small,
@@ -39,7 +39,7 @@ CASES = [
 
 @pytest.fixture(
     scope="module",
-    params=[pytest.param(case, marks=marks_for(case[0])) for case in CASES],
+    params=[pytest.param(case, marks=marks_for_case(*case)) for case in CASES],
     ids=lambda case: f"{case[0].name}, {case[1]}",
 )
 def loaded(request, tmp_path_factory) -> CpuModel:
@@ -59,13 +59,13 @@ def new_model(loaded, monkeypatch):
     def new() -> CpuModel:
         model = CpuModel(loaded.dia, loaded._threads, loaded._stepper)
         model.computed = 0
-        of_half = model._compute_half
+        for_branch = model._compute_branch
 
         def counted(*arguments):
             model.computed += 1
-            return of_half(*arguments)
+            return for_branch(*arguments)
 
-        model._compute_half = counted
+        model._compute_branch = counted
         return model
 
     return new
@@ -87,7 +87,9 @@ def test_a_take_is_the_same_with_a_voice_that_was_read_before(new_model):
     take(used, text=b"\x02 Another text before it.")
     assert used.computed == 2
     np.testing.assert_array_equal(take(used), take(fresh))
-    assert (used.computed, fresh.computed) == (3, 2), "only the conditional half is computed again"
+    assert (used.computed, fresh.computed) == (3, 2), (
+        "only the conditional branch is computed again"
+    )
 
 
 def test_what_is_reused_is_the_same_to_the_last_bit(new_model):
@@ -96,8 +98,8 @@ def test_what_is_reused_is_the_same_to_the_last_bit(new_model):
     caches = [model.encode(b"\x01 Hello.", 1.0, 70) for _ in range(2)]
     logits = [model(codes, [cache]) for cache in caches]
     assert model.computed == 3 and torch.equal(*logits)
-    for half in range(2):
-        first, second = (cache.layers_of_half(half) for cache in caches)
+    for branch in range(2):
+        first, second = (cache.layers_of_branch(branch) for cache in caches)
         for numbers, again in zip(sum(first, ()), sum(second, ()), strict=True):
             assert numbers.isfinite().all() and torch.equal(numbers, again)
 
@@ -127,7 +129,7 @@ def test_a_take_without_guidance_keeps_nothing(new_model):
 
 
 def test_a_prefill_that_fails_leaves_nothing(new_model, monkeypatch):
-    """Half of the layers of the unconditional half have been computed when it fails."""
+    """Half of the layers of the unconditional branch have been computed when it fails."""
     model, calls = new_model(), []
     last = model.dia.decoder.layers[-1]
     forward = last.forward
@@ -151,14 +153,14 @@ def test_a_cancelled_prefill_leaves_the_next_take_as_it_is(new_model, monkeypatc
     model, cancel = new_model(), threading.Event()
     rows = [make_row(prompt=None), make_row(cancel=cancel)]
     reached, resume = threading.Event(), threading.Event()
-    compute = model._compute_half
+    compute = model._compute_branch
 
     def waiting(*arguments):
         reached.set()
         assert resume.wait(30)
         return compute(*arguments)
 
-    monkeypatch.setattr(model, "_compute_half", waiting)
+    monkeypatch.setattr(model, "_compute_branch", waiting)
     steps = run(model, rows, places=1)
     for _ in range(2):  # The one that waits is read beside the second step of the other.
         next(steps)

@@ -23,7 +23,7 @@ def test_slots_not_written_are_nan_also_after_growth(model, monkeypatch):
     cache = model.encode(TEXT, cfg_scale=1.0, max_positions=100)
     codes = torch.zeros(2, 5, SMALL.decoder.num_channels, dtype=torch.long)
     model(codes, [cache])
-    assert cache.length == 5 and cache.halves == 2
+    assert cache.length == 5 and cache.branches == 2
     for room in (20, 95):
         cache.reserve(room - cache.length)
         for slots in (*cache._keys, *cache._values):

@@ -44,7 +44,7 @@ def _guidance(cfg_scale, top_k) -> DiaClassifierFreeGuidanceLogitsProcessor:
     return guide
 
 
-@pytest.fixture(params=[ReferenceSampler.of, Sampler], ids=["operations", "compiled"])
+@pytest.fixture(params=[ReferenceSampler.create, Sampler], ids=["operations", "compiled"])
 def make(request):
     """Makes a sampler of either kind."""
     return request.param
@@ -53,7 +53,7 @@ def make(request):
 def our_distribution(cond_CV, uncond_CV, params, eos) -> torch.Tensor:
     """Probabilities [C, V]: those that are drawn from, and 1 where there is no choice."""
     sizes = SimpleNamespace(eos=eos, num_channels=len(cond_CV), vocab_size=cond_CV.shape[1])
-    sampler = ReferenceSampler.of([params], [2], sizes)
+    sampler = ReferenceSampler.create([params], [2], sizes)
     candidates = sampler.candidates_of(cond_CV[None].numpy(), uncond_CV[None].numpy())
     codes, logits, probs = map(torch.from_numpy, (*candidates, sampler.probabilities(*candidates)))
     probs = probs / probs.sum(dim=-1, keepdim=True)
@@ -206,7 +206,7 @@ def test_rows_of_one_sampler_are_each_as_alone(make):
 
 
 def test_sampling_leaves_the_logits_as_they_were(make):
-    """A row without guidance has one half that stands for both."""
+    """A row without guidance has one branch that stands for both."""
     cond, uncond, params, eos = random_case(3)
     sizes = SimpleNamespace(eos=eos, num_channels=len(cond), vocab_size=cond.shape[1])
     logits = torch.stack((cond, uncond, cond))

@@ -14,14 +14,14 @@ from dia_demo.engine.batch import Prefill
 from dia_demo.engine.row import Row
 from dia_demo.engine.scheduler import FirstCome, Scheduler, run, run_to_end
 from dia_demo.errors import RunError
-from dia_demo.model import checkpoint
 from dia_demo.model.dia import Dia
 from dia_demo.model.linear import KERNELS, can_compile
+from dia_demo.model.weights import checkpoint
 from dia_demo.task import result_of
 from tests.helpers.models.checkpoints import (
     SMALL,
     load,
-    marks_for,
+    marks_for_case,
     random_codes,
     threads_for,
     write_small,
@@ -40,7 +40,7 @@ def model(tmp_path_factory):
 @pytest.fixture(
     scope="module",
     params=[
-        pytest.param((kernel, precision), marks=marks_for(kernel))
+        pytest.param((kernel, precision), marks=marks_for_case(kernel, precision))
         for kernel in KERNELS
         for precision in kernel.precisions
         # torch's kernels round a row of bfloat16 otherwise where more stand beside it.
@@ -143,7 +143,7 @@ def test_rows_that_join_in_the_middle_are_those_alone(fast_model, monkeypatch):
 
     def begin_and_wait(prefill, row):  # Steps of a small model are faster than its prefill.
         begin(prefill, row)
-        prefill._reading.join()
+        prefill._reading.thread.join()
 
     monkeypatch.setattr(Prefill, "begin", begin_and_wait)
     alone = [finish(fast_model, [row])[0] for row in different_rows()]

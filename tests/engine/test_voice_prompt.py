@@ -9,6 +9,7 @@ import soundfile
 from dia_demo.engine.events import Finished, Started
 from dia_demo.errors import InputError
 from dia_demo.prompt.prompt import read_prompt
+from dia_demo.prompt.voice_traits import voice_traits
 from dia_demo.services.take import VoicePrompt
 from tests.helpers.models.checkpoints import SMALL, random_codes
 from tests.helpers.synthesis_requests import make_request, refusal, say
@@ -119,3 +120,15 @@ def test_a_prompt_without_a_voice_is_refused(synthesis, tmp_path, write, message
     write(path)
     request = make_request(synthesis, voice=VoicePrompt(path, transcript="."), max_tokens=600)
     assert message in refusal(synthesis, request)
+
+
+def test_how_a_voice_sounds_is_measured_once_for_all_its_takes(synthesis, tmp_path, monkeypatch):
+    measured = []
+    monkeypatch.setattr(
+        "dia_demo.engine.engine.voice_traits",
+        lambda wave: measured.append(len(wave)) or voice_traits(wave),
+    )
+    voice = VoicePrompt(write_voice(tmp_path / "voice.wav", 1.3), transcript="[S1] Before.")
+    for seed in (1, 2):
+        say(synthesis, make_request(synthesis, voice=voice, seed=seed, max_tokens=TOKENS))
+    assert len(measured) == 1

@@ -39,7 +39,7 @@ class CountingRow(Row):
         return sample
 
 
-def opened(folder):
+def opened(folder, **_):
     yield 1.0
     return random_codec(**CODEC)
 
@@ -53,12 +53,11 @@ COUNTING = Family(
         read_format=lambda folder: FORMAT,
         open=opened,
         find=opened,
-        is_here=lambda folder: True,
-        remote_files=lambda folder: iter(()),
     ),
     encode=lambda script, transcript: bytes(len(word) for word in script.split()),
     row=CountingRow,
     load=lambda info, precision, threads: random_model(info.config, precision, threads),
+    prepare=lambda info, precision, threads: pytest.fail("nothing is exported here"),
     check_files=lambda info: None,
     weights=WEIGHTS,
     config=SMALL,
@@ -88,8 +87,8 @@ def test_a_new_family_generates(folder):
 
 
 def test_a_hub_model_that_a_family_knows_is_described_before_it_is_fetched(folder):
-    from dia_demo.families.resolve import assumed
+    from dia_demo.families.resolve import assumed_info
 
-    info = assumed("owner/counting")
+    info = assumed_info("owner/counting")
     assert info.family is COUNTING and info.folder is None and not info.has_weights
     assert (info.title, info.sample_rate, info.config) == ("Counting", 16000, SMALL)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from dia_demo.services.dialogue.judging.judge import Fault, Verdict
+from collections.abc import Callable
+
+from dia_demo.engine.row_stream import RowStream
+from dia_demo.services.judging.judge import Fault, Verdict
 
 SCRIPT = (
     "[S1] One two three four. [S2] Five six seven. (pause 0.5) [S1] Eight, nine and ten now. "
@@ -20,3 +23,20 @@ def judge_by_test(monkeypatch) -> dict[tuple[int, int], Verdict]:
         lambda take, *_: verdicts.get((take.chunk, take.attempt), GOOD),
     )
     return verdicts
+
+
+def stop_at_step(
+    monkeypatch, is_time: Callable[[RowStream], bool], stop: Callable[[], object]
+) -> None:
+    """Call `stop` after the first step for which `is_time`, in the thread that makes it: one that
+    watches a run may be too late."""
+    note_step, is_over = RowStream.note_step, False
+
+    def note(stream: RowStream, seconds: float, others: int) -> None:
+        nonlocal is_over
+        note_step(stream, seconds, others)
+        if not is_over and is_time(stream):
+            is_over = True
+            stop()
+
+    monkeypatch.setattr(RowStream, "note_step", note)

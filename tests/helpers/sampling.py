@@ -37,17 +37,17 @@ class ReferenceSampler:
     candidates: int
 
     @classmethod
-    def of(
-        cls, params: Sequence[GenerationParams], halves: Sequence[int], decoder: DecoderConfig
+    def create(
+        cls, params: Sequence[GenerationParams], branches: Sequence[int], decoder: DecoderConfig
     ) -> ReferenceSampler:
-        """halves: how many slots each row has in the logits, 2, or 1 (without guidance, or with
+        """branches: how many slots each row has in the logits, 2, or 1 (without guidance, or with
         distilled guidance), which is used for both."""
 
         def column(values: Iterable[float]) -> np.ndarray:
             return np.array(list(values), np.float32).reshape(-1, 1, 1)
 
         eos, channels, vocabulary = decoder.eos, decoder.num_channels, decoder.vocab_size
-        cond, uncond = slots(halves)
+        cond, uncond = slots(branches)
         top_k = np.array([row.top_k for row in params]).reshape(-1, 1, 1)
         candidates = min(int(top_k.max()), vocabulary)
         beyond_top_k = np.arange(candidates) >= top_k
@@ -153,7 +153,7 @@ def _of_last(values_RCX: np.ndarray, places_RCN: np.ndarray) -> np.ndarray:
 
 
 def sample(make, params, eos, cond_RCV, uncond_RCV, uniforms_RC) -> torch.Tensor:
-    """Codes [R, C] of rows with two halves each."""
+    """Codes [R, C] of rows with two branches each."""
     rows, channels, vocab = cond_RCV.shape
     sizes = SimpleNamespace(eos=eos, num_channels=channels, vocab_size=vocab)
     logits = torch.stack((cond_RCV, uncond_RCV), 1).flatten(0, 1)

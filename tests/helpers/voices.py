@@ -6,7 +6,11 @@ from pathlib import Path
 
 import numpy as np
 
+from dia_demo.services.voices.kept import KeptVoices
+
 RATE = 16000
+# Where nobody has kept a voice.
+NO_VOICES = KeptVoices(Path("no such folder"))
 SYLLABLE_SECONDS = 0.2
 
 

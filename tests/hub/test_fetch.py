@@ -13,8 +13,8 @@ from dia_demo.checkpoint_files import INDEX, SAFETENSORS
 from dia_demo.errors import InputError
 from dia_demo.families.resolve import resolve
 from dia_demo.hub.cache import cached_config
-from dia_demo.hub.fetch import fetch_checkpoint
-from dia_demo.model import checkpoint
+from dia_demo.hub.fetch import fetch_checkpoint, remote_files
+from dia_demo.model.weights import checkpoint
 from dia_demo.services.models import fetch_description, find_model
 from dia_demo.task import result_of
 from tests.helpers.models.checkpoints import nari_state, say, write_shards
@@ -79,6 +79,17 @@ def test_each_needed_file_is_fetched_exactly_once(server, repository):
     }  # fmt: skip
     for file in expected:
         assert (folder / file).read_bytes() == (repository / file).read_bytes()
+
+
+def test_the_sizes_told_beforehand_are_those_of_what_is_fetched(server, repository):
+    """A tokenizer is counted where the repository has one."""
+    server.files["tokenizer.json"] = bytes(12_345)
+    others = ("tokenizer.json", "no_such_file.json")
+    sizes = {remote.file: remote.size for remote in result_of(remote_files(NAME, others))}
+    assert sizes["tokenizer.json"] == 12_345 and "no_such_file.json" not in sizes
+    before = set(server.fetched())
+    result_of(fetch_checkpoint(NAME, others))
+    assert set(server.fetched()) - before == set(sizes)
 
 
 def test_what_was_fetched_is_the_model(source, repository):

@@ -14,11 +14,11 @@ from torch import Tensor
 
 from dia_demo.config import DecoderConfig, EncoderConfig, ModelConfig
 from dia_demo.kernels.packing import GROUP
-from dia_demo.model import checkpoint
 from dia_demo.model.dia import Dia
 from dia_demo.model.kv_cache import RowCache
 from dia_demo.model.linear import KERNELS, Kernel, can_compile
 from dia_demo.model.packed_linear import PackedLinear
+from dia_demo.model.weights import checkpoint
 from dia_demo.task import result_of
 
 pytestmark = [
@@ -76,7 +76,7 @@ def test_random_linears_equal_the_exact_product(kernel, precision):
     """And a row is the same to the last bit alone, on one thread."""
     for seed in range(LINEARS):
         weight, x, threads = random_linear(seed)
-        packed = PackedLinear.of(weight, precision)
+        packed = PackedLinear.from_weight(weight, precision)
         try:
             result = kernel.run(packed, x, threads)
         except NotImplementedError as reason:
@@ -133,8 +133,8 @@ def start(cache: RowCache, positions: int, seed: int) -> RowCache:
     generator = torch.Generator().manual_seed(seed)
     cache.reserve(positions)
     cache.advance(positions)
-    for half in range(cache.halves):
-        for k, v in cache.layers_of_half(half):
+    for branch in range(cache.branches):
+        for k, v in cache.layers_of_branch(branch):
             for numbers in (k, v):
                 noise = 0.3 * torch.randn(numbers.shape, generator=generator)
                 numbers.copy_(noise.bfloat16())
@@ -161,17 +161,17 @@ def worst_step(kernel: Kernel, precision: str, seed: int, frames: int = 1) -> fl
         for number, (text, cfg_scale, positions) in enumerate(rows):
             ours.append(start(model.encode(text, cfg_scale, 600), positions, number))
             cache = start(reference.encode(text, cfg_scale, 600), positions, number)
-            cache.cross = [[(k.float(), v.float()) for k, v in half] for half in ours[-1].cross]
+            cache.cross = [[(k.float(), v.float()) for k, v in branch] for branch in ours[-1].cross]
             theirs.append(cache)
-        halves = sum(cache.halves for cache in ours)
+        branches = sum(cache.branches for cache in ours)
         vocabulary, channels = config.decoder.vocab_size, config.decoder.num_channels
         for _ in range(3):
-            shape = (halves, 1, config.codes_per_step)
+            shape = (branches, 1, config.codes_per_step)
             codes = torch.randint(0, vocabulary, shape, generator=generator)
             expected, result = reference(codes, theirs), model(codes, ours)
             worst = max(worst, float((result - expected).norm() / expected.norm()))
             for number in range(1, config.frames_per_step):
-                frame = torch.randint(0, vocabulary, (halves, channels), generator=generator)
+                frame = torch.randint(0, vocabulary, (branches, channels), generator=generator)
                 expected = reference.next_frame(frame, theirs, number)
                 result = model.next_frame(frame, ours, number)
                 worst = max(worst, float((result - expected).norm() / expected.norm()))

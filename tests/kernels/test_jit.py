@@ -12,7 +12,7 @@ pytestmark = pytest.mark.processor
 LOGITS = """
 import hashlib
 import torch
-from dia_demo.model import checkpoint
+from dia_demo.model.weights import checkpoint
 from dia_demo.model.linear import KERNELS
 from dia_demo.task import result_of
 from tests.helpers.models.known import EMBEDDED_FOLDER
@@ -63,7 +63,7 @@ print(jit.digest(), sum(stats.cache_hits.values()), sum(stats.cache_misses.value
 """
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_code_for_another_processor_is_compiled_again(tmp_path):
     """It would end the program by an illegal instruction. Its folder has another name, and even
     under this processor's name numba does not load it."""

@@ -30,7 +30,7 @@ def own_cache(tmp_path, monkeypatch):
 
 def as_kept(weight, precision):
     """float64 weights as a precision keeps them."""
-    blocks = PackedLinear.of(weight, precision)
+    blocks = PackedLinear.from_weight(weight, precision)
     joined = blocks.weights(torch.float32).transpose(1, 2).flatten(0, 1)
     return joined[: len(weight)].double()
 
@@ -71,7 +71,10 @@ def test_every_block_is_done_once_whoever_comes_for_it(precision, threads):
     if not linear.can_compile():
         pytest.skip("needs numba")
     torch.manual_seed(0)
-    packed, x = PackedLinear.of(torch.randn(14 * 64 - 5, 96), precision), torch.randn(2, 96)
+    packed, x = (
+        PackedLinear.from_weight(torch.randn(14 * 64 - 5, 96), precision),
+        torch.randn(2, 96),
+    )
     alone = COMPILED.run(packed, x, threads=1)
     for _ in range(100):
         assert torch.equal(COMPILED.run(packed, x, threads), alone)
@@ -83,7 +86,7 @@ def test_far_more_threads_than_cores_and_blocks_compute_the_same(precision):
     if not linear.can_compile():
         pytest.skip("needs numba")
     torch.manual_seed(0)
-    packed, x = PackedLinear.of(torch.randn(5 * 64 - 3, 96), precision), torch.randn(2, 96)
+    packed, x = PackedLinear.from_weight(torch.randn(5 * 64 - 3, 96), precision), torch.randn(2, 96)
     alone = COMPILED.run(packed, x, threads=1)
     assert torch.equal(COMPILED.run(packed, x, threads=64), alone)
 

@@ -20,7 +20,7 @@ def test_a_take_compiles_nothing_that_was_not_precompiled():
     wanted = precompile.kernels("int8")
     for kernel, arguments in wanted:
         kernel.compile(tuple(map(typeof, arguments)))
-    linear = PackedLinear.of(torch.ones(64, 64), "int8")
+    linear = PackedLinear.from_weight(torch.ones(64, 64), "int8")
     product(linear, torch.ones(2, 64), 1, bool(dot_lanes(INT8)))
     sampling.check_sampler()
     assert snake.snake_kind() == "compiled"

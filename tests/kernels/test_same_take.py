@@ -19,6 +19,7 @@ from dia_demo.machine.processor import numerics_here
 from dia_demo.model import autotune
 from dia_demo.model.linear import FLOATS, INTEGERS
 from dia_demo.task import result_of
+from tests.helpers.long import long_after
 from tests.helpers.models.checkpoints import SMALL, random_codes, write_small
 
 pytestmark = [pytest.mark.processor, pytest.mark.kernels]
@@ -51,7 +52,7 @@ def assert_same(result: Result, expected: Result) -> None:
     np.testing.assert_array_equal(result.samples, expected.samples)
 
 
-@pytest.mark.parametrize("precision", FLOATS + INTEGERS)
+@pytest.mark.parametrize("precision", long_after(1, FLOATS + INTEGERS))
 def test_neither_threads_nor_neighbours_nor_a_slow_machine_change_a_take(
     small, precision, monkeypatch
 ):
@@ -66,7 +67,7 @@ def test_neither_threads_nor_neighbours_nor_a_slow_machine_change_a_take(
     assert_same(takes(small, precision, threads=2), expected)
 
 
-@pytest.mark.parametrize("model", ["small", "nano"])
+@pytest.mark.parametrize("model", long_after(1, ["small", "nano"]))
 def test_how_often_a_take_is_decoded_changes_no_sample(small, model, monkeypatch):
     """Audio is decoded by the clock: after every step here, and all at once at the end."""
     found = []
@@ -76,13 +77,13 @@ def test_how_often_a_take_is_decoded_changes_no_sample(small, model, monkeypatch
     assert_same(*found)
 
 
-@pytest.mark.parametrize("precision", FLOATS + INTEGERS)
+@pytest.mark.parametrize("precision", long_after(1, FLOATS + INTEGERS))
 def test_a_voice_prompt_is_read_the_same_by_any_number_of_threads(small, precision):
     expected = takes(small, precision, threads=1, prompt=PROMPT)
     assert_same(takes(small, precision, threads=2, rows=3, prompt=PROMPT), expected)
 
 
-@pytest.mark.parametrize("precision", FLOATS + INTEGERS)
+@pytest.mark.parametrize("precision", long_after(1, FLOATS + INTEGERS))
 def test_the_embedded_voice_says_the_same_with_two_threads(precision):
     expected = takes("nano", precision, threads=1)
     assert_same(takes("nano", precision, threads=2), expected)

@@ -129,6 +129,7 @@ def test_a_save_that_fails_is_one_warning(monkeypatch, caplog, tmp_path):
     assert jit.new_failures() == [warning] and jit.new_failures() == []
 
 
+@pytest.mark.long
 def test_compiled_code_that_is_damaged_is_compiled_again(tmp_path):
     """Two processes: the second finds what the first left, cut short as a full disk leaves it."""
     code = "from dia_demo.kernels.matmul.linear import padded; print(padded(65))"

@@ -9,7 +9,7 @@ import pytest
 from dia_demo.errors import RunError
 from dia_demo.machine.background import Background, stop_all
 
-SOON = 30.0
+SOON = 120.0
 
 
 def test_it_runs_once_and_can_be_waited_for():

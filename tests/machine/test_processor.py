@@ -19,9 +19,9 @@ from dia_demo.errors import InputError
 from dia_demo.files import ROOT
 from dia_demo.machine import processor
 from dia_demo.model import autotune, linear
-from dia_demo.model.checkpoint import load_random
 from dia_demo.model.layers import activation_dtype
 from dia_demo.model.linear import KERNELS
+from dia_demo.model.weights.checkpoint import load_random
 from dia_demo.services.settings import Settings
 from dia_demo.task import result_of
 from tests.helpers.models.checkpoints import SMALL
@@ -185,8 +185,8 @@ def native(tmp_path_factory):
     return json.loads(python(DESCRIBE, DIA_CACHE=str(tmp_path_factory.mktemp("cache"))).stdout)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", EXPECTED)
-@pytest.mark.slow
 def test_the_override_limits_every_library(name, native, tmp_path):
     needs_class(name)
     limited = python(DESCRIBE, DIA_CPU=name, DIA_CACHE=str(tmp_path))
@@ -211,14 +211,14 @@ def test_a_class_beyond_this_processor_is_refused(monkeypatch):
     assert processor.override() is None
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not X86, reason="the override is for x86-64")
-@pytest.mark.slow
 def test_an_override_that_comes_too_late_is_refused():
     late = python("import torch, dia_demo", DIA_CPU="avx2")
     assert late.returncode == 1 and "import dia_demo first" in late.stderr
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_an_unknown_class_is_refused_with_those_allowed():
     with pytest.raises(
         InputError,

@@ -38,7 +38,7 @@ print(open(sys.argv[2]).read().count("<heap nr="))
 
 def arenas(how: str, path) -> int:
     command = [sys.executable, "-c", COUNT_ARENAS, how, str(path)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=180)
     assert done.returncode == 0, done.stderr
     return int(done.stdout)
 

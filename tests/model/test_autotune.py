@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from dia_demo.model import autotune
-from dia_demo.model.autotune import Case, first_right, milliseconds_of
+from dia_demo.model.autotune import Case, choose_correct, milliseconds_of
 
 EXPECTED = torch.tensor([1.0, -2.0, 3.0], dtype=torch.float64)
 
@@ -44,37 +44,37 @@ def case(result, largest_error=1e-2):
 
 def test_the_first_that_is_right_is_taken():
     right = {name: lambda: [case(EXPECTED)] for name in ("first", "second")}
-    assert first_right("products", right) == "first"
+    assert choose_correct("products", right) == "first"
 
 
 def test_an_error_above_the_limit_excludes():
     off = EXPECTED * 1.05
     implementations = {"off": lambda: [case(off)], "right": lambda: [case(EXPECTED)]}
-    assert first_right("products", implementations) == "right"
+    assert choose_correct("products", implementations) == "right"
     assert autotune.wrong_results() == {"products": {"off": "5.0e-02"}}
 
 
 def test_a_later_check_that_passes_takes_the_note_back():
-    first_right("products", {"off": lambda: [case(EXPECTED * torch.nan)]})
-    first_right("sums", {"off": lambda: [case(EXPECTED * 2)]})
+    choose_correct("products", {"off": lambda: [case(EXPECTED * torch.nan)]})
+    choose_correct("sums", {"off": lambda: [case(EXPECTED * 2)]})
     assert set(autotune.wrong_results()) == {"products", "sums"}
-    first_right("products", {"off": lambda: [case(EXPECTED)]})
+    choose_correct("products", {"off": lambda: [case(EXPECTED)]})
     assert autotune.wrong_results() == {"sums": {"off": "1.0e+00"}}
 
 
 def test_wrong_results_of_another_processor_are_not_named(monkeypatch):
-    first_right("products", {"off": lambda: [case(EXPECTED * 2)]})
+    choose_correct("products", {"off": lambda: [case(EXPECTED * 2)]})
     monkeypatch.setattr(autotune, "digest", lambda: "another processor's")
     assert autotune.wrong_results() == {}
 
 
 def test_an_error_in_one_case_excludes():
     cases = [case(EXPECTED), case(EXPECTED * torch.nan)]
-    assert first_right("products", {"off": lambda: cases}) is None
+    assert choose_correct("products", {"off": lambda: cases}) is None
 
 
 def test_a_reference_has_no_limit():
-    assert first_right("products", {"plain": lambda: [case(EXPECTED * 2, None)]}) == "plain"
+    assert choose_correct("products", {"plain": lambda: [case(EXPECTED * 2, None)]}) == "plain"
 
 
 def test_an_implementation_that_raises_is_left_out():
@@ -82,12 +82,12 @@ def test_an_implementation_that_raises_is_left_out():
         raise RuntimeError("could not create a primitive")
 
     implementations = {"broken": broken, "right": lambda: [case(EXPECTED)]}
-    assert first_right("products", implementations) == "right"
+    assert choose_correct("products", implementations) == "right"
 
 
 def test_only_the_rows_that_are_expected_are_compared():
     longer = torch.cat([EXPECTED, torch.full((5,), torch.nan)])
-    assert first_right("products", {"long": lambda: [case(longer)]}) == "long"
+    assert choose_correct("products", {"long": lambda: [case(longer)]}) == "long"
 
 
 def test_one_stalled_call_is_not_the_time(clock):
@@ -105,14 +105,14 @@ def test_what_takes_seconds_is_called_once(clock):
 
 def test_results_of_other_keys_are_kept(tmp_path, monkeypatch):
     monkeypatch.setattr(autotune, "cache_folder", lambda: tmp_path / "cache")
-    assert autotune.remembered("a") is None
+    assert autotune.recall("a") is None
     autotune.remember("a", {"name": "x"})
     autotune.remember("b", {"name": "y"})
-    assert autotune.remembered("a") == {"name": "x"} and autotune.remembered("b") == {"name": "y"}
+    assert autotune.recall("a") == {"name": "x"} and autotune.recall("b") == {"name": "y"}
 
 
 @pytest.mark.parametrize("content", ["{nonsense", "[]", json.dumps({"a": 5})])
 def test_a_damaged_file_of_results_counts_as_empty(tmp_path, monkeypatch, content):
     monkeypatch.setattr(autotune, "cache_folder", lambda: tmp_path)
     (tmp_path / "kernels.json").write_text(content, encoding="utf-8")
-    assert autotune.remembered("a") is None
+    assert autotune.recall("a") is None

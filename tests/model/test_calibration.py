@@ -9,14 +9,15 @@ import torch
 
 from dia_demo.checkpoint_config import read_model_config
 from dia_demo.config import ModelConfig
-from dia_demo.engine.calibration import make_takes
-from dia_demo.engine.memory import calibration_bytes, why_not_calibrated
+from dia_demo.engine.loading.calibration import make_takes
+from dia_demo.engine.loading.memory import calibration_bytes, why_not_calibrated
 from dia_demo.errors import RunError
 from dia_demo.machine import system
-from dia_demo.model import checkpoint, loading, packed_cache
+from dia_demo.model import loading
 from dia_demo.model.calibration.gptq import quantize
 from dia_demo.model.loading import Calibrator
 from dia_demo.model.packed_linear import PackedLinear
+from dia_demo.model.weights import checkpoint, packed_cache
 from dia_demo.task import Task, result_of
 from tests.helpers.models.checkpoints import say, write_small
 from tests.helpers.models.kernels import COMPILED
@@ -44,12 +45,15 @@ def test_gptq_halves_the_error_on_unseen_inputs(outputs, inputs):
 
     calibrated = result_of(quantize(weight.t(), correlated(900, inputs, seed=2)))
     assert (calibrated.outputs, calibrated.inputs) == (outputs, inputs)
-    assert error(calibrated) < 0.5 * error(PackedLinear.of(weight, "int4"))
+    assert error(calibrated) < 0.5 * error(PackedLinear.from_weight(weight, "int4"))
 
 
 def test_without_samples_gptq_is_as_near_to_the_weights_as_rounding():
     weight = torch.randn(70, 100, generator=torch.Generator().manual_seed(1))
-    packed = result_of(quantize(weight.t(), torch.zeros(5, 100))), PackedLinear.of(weight, "int4")
+    packed = (
+        result_of(quantize(weight.t(), torch.zeros(5, 100))),
+        PackedLinear.from_weight(weight, "int4"),
+    )
     errors = [(linear.dense(torch.float32) - weight).norm() for linear in packed]
     assert errors[0] <= errors[1]
 
@@ -160,10 +164,10 @@ def test_the_note_names_the_memory_that_calibrating_needs(monkeypatch):
     needed = calibration_bytes(info)
     assert needed > 5e9
     monkeypatch.setattr(system, "available_bytes", lambda: needed)
-    assert not why_not_calibrated(info)
+    assert not why_not_calibrated(info, "int4")
     monkeypatch.setattr(system, "available_bytes", lambda: 4_000_000_000)
-    assert "4.0 GB are free" in why_not_calibrated(info)
-    assert f"{needed / 1e9:.1f} GB" in why_not_calibrated(info)
+    assert "4.0 GB are free" in why_not_calibrated(info, "int4")
+    assert f"{needed / 1e9:.1f} GB" in why_not_calibrated(info, "int4")
 
 
 def test_a_model_that_cannot_speak_is_not_calibrated(folder):

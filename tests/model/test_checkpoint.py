@@ -15,7 +15,7 @@ from safetensors.torch import load_file, save_file
 from dia_demo.checkpoint_files import INDEX, SAFETENSORS, weight_files
 from dia_demo.errors import InputError
 from dia_demo.families.resolve import local_folder
-from dia_demo.model import checkpoint, tensor_files
+from dia_demo.model.weights import checkpoint, tensor_files
 from tests.helpers.models.checkpoints import (
     layouts,
     load,

@@ -12,12 +12,13 @@ import pytest
 import torch
 
 from dia_demo.checkpoint_config import read_model_config
-from dia_demo.engine.calibration import make_takes
 from dia_demo.engine.events import Started
+from dia_demo.engine.loading.calibration import make_takes
 from dia_demo.errors import InputError
-from dia_demo.model import checkpoint, loading, packed_cache
+from dia_demo.model import loading
 from dia_demo.model.loading import Calibrator
 from dia_demo.model.packed_linear import PackedLinear
+from dia_demo.model.weights import checkpoint, packed_cache
 from dia_demo.services.settings import Settings
 from dia_demo.services.synthesis import Synthesis
 from dia_demo.task import Task, result_of

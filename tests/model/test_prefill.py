@@ -6,10 +6,10 @@ import pytest
 import torch
 
 from dia_demo.kernels.packing import INT4, INT8
-from dia_demo.model.checkpoint import load_random
 from dia_demo.model.cpu_model import CpuModel
 from dia_demo.model.linear import INTEGERS, KERNELS
 from dia_demo.model.packed_linear import PackedLinear
+from dia_demo.model.weights.checkpoint import load_random
 from dia_demo.task import result_of
 from tests.helpers.models.checkpoints import SMALL, marks_for, random_codes
 
@@ -38,10 +38,10 @@ def prefill(model: CpuModel) -> torch.Tensor:
 def test_a_row_of_many_is_the_row_alone(precision, rows):
     step = pytest.importorskip("dia_demo.model.compiled_step")
     generator = torch.Generator().manual_seed(rows)
-    linear = PackedLinear.of(torch.randn(200, 300, generator=generator), precision)
+    linear = PackedLinear.from_weight(torch.randn(200, 300, generator=generator), precision)
     x = torch.randn(rows, 300, generator=generator)
     try:
-        run_ops = step._route(linear, use_dot=True)
+        run_ops = step.route(linear, use_dot=True)
     except NotImplementedError as reason:
         pytest.skip(str(reason))
     together = step.ManyRows(run_ops, threads=2)(linear, x)
@@ -58,7 +58,7 @@ def test_no_weights_are_unpacked_for_texts_nor_prompts(precision, monkeypatch):
     def unpack(self, x):
         raise AssertionError(f"the weights of {tuple(x.shape)} were unpacked")
 
-    monkeypatch.setattr(PackedLinear, "_unpacked", unpack)
+    monkeypatch.setattr(PackedLinear, "_multiply_unpacked", unpack)
     assert prefill(model).isfinite().all()
 
 

@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 import torch
 
-from dia_demo.model import checkpoint
 from dia_demo.model.linear import INTEGERS, KERNELS
 from dia_demo.model.packed_linear import PackedLinear
+from dia_demo.model.weights import checkpoint
 from dia_demo.task import result_of
 from tests.helpers.models.checkpoints import SMALL
 
@@ -20,7 +20,7 @@ def test_a_large_random_weight_is_packed_once_for_all_layers(precision, monkeypa
 
     def build(weight, width):
         packed.append(weight.shape)
-        return PackedLinear.of(weight, width)
+        return PackedLinear.from_weight(weight, width)
 
     kernel = replace(KERNELS[0], build=build)
     decoder = result_of(checkpoint.load_random(SMALL, precision, kernel)).decoder

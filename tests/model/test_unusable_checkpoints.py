@@ -59,4 +59,4 @@ def test_a_pointer_of_git_lfs_is_named_as_such(folder, name):
     (folder / SAFETENSORS).unlink()
     pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 6442450944\n"
     (folder / name).write_text(pointer)
-    assert f"{name} is a pointer of Git LFS" in refusal(folder)
+    assert f"{name} is a Git LFS pointer" in refusal(folder)

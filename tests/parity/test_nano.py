@@ -45,6 +45,7 @@ def test_greedy_codes_are_those_of_transformers(theirs, cfg_scale):
     np.testing.assert_array_equal(row.codes(), expected)
 
 
+@pytest.mark.long
 def test_transformers_takes_a_guidance_of_one_for_none(theirs):
     """nano's own default is 1.0, which the card explains: here it guides."""
     text, max_tokens = encode_script("[S1] Hello there. [S2] Good morning."), 90

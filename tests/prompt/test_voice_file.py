@@ -55,8 +55,8 @@ def test_a_voice_without_a_date_gets_today(tmp_path):
     [
         ({"format": "2"}, "newer version"),
         ({"transcript": None}, "is not a voice file"),
-        ({"transcript": "[S1]"}, "words"),
-        ({"transcript": "[S1] a" + "b" * 3000}, "words"),
+        ({"transcript": "[S1]"}, "transcript"),
+        ({"transcript": "[S1] a" + "b" * 3000}, "transcript"),
         ({"name": "../../etc/passwd"}, "may not contain"),
         ({"name": ""}, "name"),
         ({"sample_rate": "0"}, "rates"),
@@ -113,11 +113,11 @@ def test_a_voice_that_cannot_be_written_says_why(tmp_path):
 
 
 def test_a_voice_becomes_that_of_the_other_speaker():
-    assert VOICE.said_by(2).transcript == "[S2] Hello there."
+    assert VOICE.extract_speaker(2).transcript == "[S2] Hello there."
     both = VoiceFile(**{**vars(VOICE), "transcript": "[S1] Hi. [S2] Hello."})
     assert both.speakers == (1, 2)
     with pytest.raises(InputError, match="two speakers"):
-        both.said_by(1)
+        both.extract_speaker(1)
 
 
 def test_names_are_one_line_and_no_path():

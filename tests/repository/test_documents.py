@@ -11,10 +11,11 @@ import torch
 
 from dia_demo.cli.main import _parser
 from dia_demo.config import ModelConfig
-from dia_demo.engine.memory import gb, model_bytes
+from dia_demo.engine.loading.memory import gb, model_bytes
 from dia_demo.files import ROOT
 from dia_demo.kernels.packing import BLOCK, block_bytes
 from dia_demo.model.packed_linear import FORMATS, PackedLinear
+from dia_demo.server.cluster import command as serve
 from dia_demo.services.listening.verdict import stats
 from dia_demo.services.settings import Settings
 from dia_demo.ui import about
@@ -68,7 +69,7 @@ def test_commands_are_understood(path):
     text = path.read_text(encoding="utf-8")
     for line in re.findall(r"python -m dia_demo ([^`\n]+)", text):
         if "--help" not in line:
-            _parser().parse_args(shlex.split(line))
+            _parser([serve.register]).parse_args(shlex.split(line))
 
 
 def strings_of_the_package() -> str:
@@ -161,6 +162,7 @@ def test_prepared_weights_take_what_the_estimate_says():
         assert f"{gb(model_bytes(DIA, precision))} in {precision}" in text
 
 
+@pytest.mark.long
 def test_what_a_listening_test_can_show_is_computed():
     text = text_of("docs/listening.md")
     assert table_of_two() in text and table_of_rounds() in text
@@ -192,7 +194,7 @@ def test_the_worked_example_of_a_block_is_where_the_packing_puts_it(precision):
     weight[70, 13] = -1.0
     other = weight.clone()
     other[70, 13] = 1.0
-    blocks = [PackedLinear.of(one, precision).blocks[1] for one in (weight, other)]
+    blocks = [PackedLinear.from_weight(one, precision).blocks[1] for one in (weight, other)]
     changed = (blocks[0] != blocks[1]).nonzero().flatten().tolist()
     expected = int(re.match(r"[\d,]+", offset)[0].replace(",", ""))
     width = {"float32": 4, "bfloat16": 2}.get(precision, 1)

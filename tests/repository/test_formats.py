@@ -1,4 +1,5 @@
-"""Audio formats are one table, in dia_demo/audio.py: no other file of the program names one."""
+"""Audio formats are one table, in dia_demo/audio.py, and have their streams in
+dia_demo/server/encoders.py: no other file of the program names one."""
 
 import ast
 import re
@@ -11,10 +12,11 @@ PACKAGE = ROOT / "dia_demo"
 FORMAT = re.compile(rf"(?<![^\W_])({'|'.join(audio.FORMAT_NAMES)}|ogg)(?![^\W_])", re.IGNORECASE)
 # How words of scripts are read: there these are words as well.
 WORDS = PACKAGE / "text" / "reading"
+NAMING = (PACKAGE / "audio.py", PACKAGE / "server" / "encoders.py")
 SOURCES = [
     path
     for path in [*PACKAGE.rglob("*.py"), *PAGE_FILES.rglob("*.js"), *PAGE_FILES.rglob("*.html")]
-    if path != PACKAGE / "audio.py" and not path.is_relative_to(WORDS)
+    if path not in NAMING and not path.is_relative_to(WORDS)
 ]
 
 

@@ -14,6 +14,8 @@ import pytest
 
 from dia_demo.files import ROOT
 
+pytestmark = pytest.mark.long
+
 UNNEEDED = (
     "tensorboard", "IPython", "matplotlib", "torchaudio", "librosa", "pandas", "dac", "audiotools",
     "transformers", "sklearn", "google.protobuf", "torch._dynamo",
@@ -60,14 +62,12 @@ def run(script: str, tmp_path) -> list:
     return json.loads(out.stdout.splitlines()[-1])
 
 
-@pytest.mark.slow
 def test_on_the_page_only_gradio_loads_one_of_them(tmp_path):
     importers = run(PAGE.format(unneeded=UNNEEDED), tmp_path)
     assert ["pandas", "gradio"] in importers
     assert {importer for _, importer in importers} == {"gradio"}
 
 
-@pytest.mark.slow
 def test_a_take_loads_no_package_that_it_does_not_need(tmp_path):
     modules = set(run(TAKE.format(sample=str(tmp_path / "a.wav")), tmp_path))
     assert "audiotools" in modules

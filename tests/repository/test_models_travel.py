@@ -26,10 +26,18 @@ def test_at_most_6_places_resolve_a_model():
 
 
 def test_the_table_alone_knows_the_packages_of_families():
-    table = ROOT / "dia_demo" / "families" / "table.py"
+    families = ROOT / "dia_demo" / "families"
+    packages = {folder.name for folder in families.iterdir() if (folder / "__init__.py").is_file()}
     for path in SOURCES:
-        if path != table and ROOT / "dia_demo" / "families" / "dia" not in path.parents:
-            assert not [name for name in imports(path) if name.startswith("dia_demo.families.dia")]
+        own = path.relative_to(families).parts[0] if families in path.parents else ""
+        if own == "table.py":
+            continue
+        named = {
+            name.split(".")[2]
+            for name in imports(path)
+            if name.count(".") > 1 and name.startswith("dia_demo.families.")
+        }
+        assert not (named & packages) - {own}, path
 
 
 def test_what_is_of_one_family_stands_in_its_package():

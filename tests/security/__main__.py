@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.security import access, files, hostile_checkpoints, load
+from tests.security import access, files, hostile_checkpoints, listening, load, programs
 from tests.security.client import App, Attack
 
 
@@ -62,7 +62,8 @@ def rows(short: bool) -> Iterator[Row]:
     with tempfile.TemporaryDirectory(prefix="attack-") as folder:
         home = Path(folder)
         with running(home / "app") as app:
-            for attack in (*load.QUICK, *files.QUICK, *access.QUICK):
+            quick = (load, files, access, programs, listening)
+            for attack in (one for module in quick for one in module.QUICK):
                 yield row_of(attack, app)
             if not short:
                 for attack in load.SLOW:
@@ -70,7 +71,7 @@ def rows(short: bool) -> Iterator[Row]:
             yield row_of(files.temporary_files, app)
         if short:
             return
-        for attack in (*files.ALONE, *access.ALONE, *load.ALONE):
+        for attack in (*files.ALONE, *access.ALONE, *load.ALONE, *programs.ALONE):
             yield row_of(attack, home / attack.carry_out.__name__)
     yield from checkpoints()
 

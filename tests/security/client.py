@@ -115,6 +115,7 @@ class App:
         with self.connection(timeout, source) as connection:
             connection.request("POST", path, data, {"Content-Type": "application/json"} | named)
             answer = connection.getresponse()
+            self.headers = dict(answer.getheaders())
             return answer.status, answer.read()
 
     def run(self, name: str, *data: object) -> tuple[int, object]:
@@ -184,7 +185,7 @@ class App:
     def begin_generate(self, script: str, session: str, key: str) -> None:
         """A press of the page's button, for the person with this key."""
         values = [script, 1.2, 3.0, 800, 0.95, 45, "5", 1.0, None, "", "nano", "float32"]
-        self.press("press_generate", [key, *values, False, False, "", "", "", False], session)
+        self.press("press_generate", [key, *values, False, False, "", "", "", 0.6, False], session)
 
     def press_generate(self, script: str, session: str, key: str) -> tuple[str | None, dict | None]:
         """A take as the page makes it: the name of its live sound, and its file, kept under the

@@ -52,7 +52,7 @@ def make_comparison(folder: Path) -> Path:
     synthesis = Synthesis(Settings(RuntimeConfig(threads=1)))
     params = replace(synthesis.models["nano"].config.defaults, max_tokens=120)
     cold = Setting(params, RuntimeConfig())
-    sides = [cold, cold.changed({"temperature": 0.5})]
+    sides = [cold, cold.change({"temperature": 0.5})]
     plan = make_plan("preference", sides, ("[S1] Hello there. [S2] Yes.",), (1, 2))
     comparison = Comparison.create(folder, plan, synthesis)
     for _ in comparison.run(synthesis, threading.Event()):

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from dia_demo.engine.scheduler import PLACES
 from dia_demo.services.people import new_key
-from dia_demo.ui.generate.person_runs import MAX_UNATTENDED
+from dia_demo.ui.person_runs import MAX_UNATTENDED
 from tests.security.client import HOST, App, attack, in_threads
 
 # Of the server's own, so that other programs on the machine do not count.

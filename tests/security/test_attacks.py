@@ -4,17 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from tests.security import access, files, load
+from tests.security import access, files, listening, load, programs
 from tests.security.__main__ import row_of, running
-from tests.security.client import Attack
 
-# Hundreds of calls, and a second app to start.
-LONG = (load.refused_calls, files.second_app_on_folder)
-
-
-def cases(*attacks: Attack) -> list:
-    marks = {attack: [pytest.mark.long] * (attack in LONG) for attack in attacks}
-    return [pytest.param(attack, id=attack.what, marks=marks[attack]) for attack in attacks]
+pytestmark = pytest.mark.long
+ATTACKS = (*load.QUICK, *files.QUICK, *access.QUICK, *programs.QUICK, *listening.QUICK)
 
 
 @pytest.fixture(scope="module")
@@ -23,10 +17,15 @@ def app(tmp_path_factory):
         yield app
 
 
-@pytest.mark.parametrize("attack", cases(*load.QUICK, *files.QUICK, *access.QUICK))
+@pytest.mark.parametrize("attack", ATTACKS, ids=lambda attack: attack.what)
 def test_an_app_withstands(app, attack):
     row = row_of(attack, app)
     assert row.withstood, f"expected: {row.expected}; found: {row.found}"
+
+
+def test_no_token_is_shown(tmp_path):
+    row = row_of(programs.tokens, tmp_path / "home")
+    assert row.withstood, row.found
 
 
 def test_an_app_leaves_no_temporary_files(app):

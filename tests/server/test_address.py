@@ -62,3 +62,13 @@ def test_the_app_ends_with_a_line_for_each_mistake():
         "error: GRADIO_SERVER_PORT must be a whole number from 0 to 65535, not 'abc'.",
         "error: GRADIO_NUM_PORTS must be a whole number from 1 to 65535, not '0'.",
     ]
+
+
+def test_what_listens_names_its_protocol():
+    """Otherwise asyncio leaves Nagle's algorithm on, and short answers take 40 ms longer."""
+    with Address(ports=range(0, 1)).listen() as listening:
+        assert listening.proto == socket.IPPROTO_TCP
+        with socket.create_connection(listening.getsockname()) as client:
+            accepted, _ = listening.accept()
+            accepted.close()
+            client.close()

@@ -77,6 +77,26 @@ def test_other_websites_are_refused(headers, status):
     assert answered(request(**headers), WHOLE, origins=("https://friend.example",)) == status
 
 
+@pytest.mark.parametrize(
+    ("headers", "accepted"), [({}, True), ({"origin": OWN}, True), ({"origin": "null"}, False)]
+)
+def test_other_websites_open_no_websocket(headers, accepted):
+    """A browser lets every page open one to any server, and read what it answers."""
+    scope = request("GET", "/v1/audio/speech/stream", **headers) | {"type": "websocket"}
+    del scope["method"]
+    sent, reached = [], []
+
+    async def app(scope, receive, send) -> None:
+        reached.append(scope)
+
+    async def send(message: dict) -> None:
+        sent.append(message)
+
+    run_async(Gate(app, [].append)(scope, None, send))
+    assert reached == ([scope] if accepted else [])
+    assert sent == ([] if accepted else [{"type": "websocket.close", "code": 1008}])
+
+
 def test_reading_is_not_refused():
     """A browser shows the answer to its own website alone."""
     assert answered(request("GET", origin="https://evil.example"), WHOLE) == 200
@@ -139,14 +159,16 @@ def connection(busy: bool):
 def watched(connections: list, looks: int, monkeypatch) -> list[bool]:
     """Which of them are closed after so many looks."""
     monkeypatch.setattr(gate, "WATCH_SECONDS", 0.001)
+    left = iter(range(looks))
+
+    async def sleep(seconds: float) -> None:
+        if next(left, None) is None:
+            raise TimeoutError
+
+    monkeypatch.setattr(gate, "asyncio", SimpleNamespace(sleep=sleep))
     named = [type("Connection", (), vars(one))() for one in connections]
-
-    async def run() -> None:
-        with pytest.raises(TimeoutError):
-            async with asyncio.timeout(0.001 * looks + 0.2):
-                await watch_connections(named)
-
-    run_async(run())
+    with pytest.raises(TimeoutError):
+        run_async(watch_connections(named))
     return [bool(one.closed) for one in connections]
 
 
@@ -156,6 +178,13 @@ def test_a_connection_that_asks_for_nothing_is_closed(monkeypatch):
         True,
         False,
     ]
+
+
+def test_a_websocket_is_never_idle(monkeypatch):
+    monkeypatch.setattr(gate, "IDLE_SECONDS", 0.0)
+    socket = SimpleNamespace(transport=connection(busy=False).transport, closed=[])
+    assert not hasattr(socket, "cycle")
+    assert watched([socket, connection(busy=False)], 5, monkeypatch) == [False, True]
 
 
 def test_beyond_what_the_process_can_hold_the_oldest_idle_ones_go(monkeypatch):

@@ -15,6 +15,7 @@ from dia_demo.services.settings import Settings
 from dia_demo.services.synthesis import Synthesis
 from dia_demo.ui.gradio_internals import ONLY_UPLOADS, refuse_foreign_files
 from dia_demo.ui.page import build_ui
+from tests.helpers.speech import speech_of
 
 MARK = {"_type": "gradio.FileData"}
 URL = "https://example.org/voice.wav"
@@ -35,7 +36,8 @@ def client(page, tmp_path, monkeypatch):
     monkeypatch.setattr(processing_utils, "async_ssrf_protected_get", fetched)
     monkeypatch.setattr(route_utils.safehttpx, "async_validate_url", fetched)
     monkeypatch.setenv("GRADIO_TEMP_DIR", str(tmp_path / "gradio"))
-    with TestClient(make_application(page, Settings(takes_folder=tmp_path))) as client:
+    settings = Settings(takes_folder=tmp_path)
+    with TestClient(make_application(page, settings, speech_of(settings))) as client:
         yield client
 
 

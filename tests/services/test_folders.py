@@ -250,8 +250,8 @@ def api_take(url: str, script: str) -> dict:
     values = [script, 0.8, 1.0, 60, 0.95, 45, 1, 1.0, None, "", "nano", "auto", False]
     data = json.dumps({"data": values}).encode()
     asked = urllib.request.Request(call, data, {"Content-Type": "application/json"})
-    with urllib.request.urlopen(asked, timeout=60) as answer:
+    with urllib.request.urlopen(asked, timeout=180) as answer:
         event = json.load(answer)["event_id"]
-    with urllib.request.urlopen(f"{call}/{event}", timeout=120) as answer:
+    with urllib.request.urlopen(f"{call}/{event}", timeout=300) as answer:
         *_, last = (line for line in answer.read().decode().splitlines() if "data: " in line)
     return json.loads(last.removeprefix("data: "))[0]

@@ -18,6 +18,7 @@ from tests.helpers.models.known import NANO
 from tests.helpers.synthesis_requests import make_request, runtime, say
 
 pytestmark = pytest.mark.usefixtures("talkative")
+TOO_MUCH = re.compile("continued after the end|turns? more than the script")
 MISSING = re.compile("words are probably missing|turns? before the end of the script")
 
 
@@ -111,7 +112,8 @@ def test_the_embedded_voice_says_a_short_script_and_ends(lengths, script):
 
 @pytest.mark.slow
 def test_letters_that_become_babble_are_remarked(lengths):
-    assert "went on after the end" in (lengths("[S1] aaaaaaaaaa")[1] or "")
+    # It may begin turns as well: that depends on the precision, which is that of this machine.
+    assert TOO_MUCH.search(lengths("[S1] aaaaaaaaaa")[1] or "")
 
 
 @pytest.mark.slow

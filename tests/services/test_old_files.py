@@ -16,8 +16,9 @@ import soundfile
 
 from dia_demo.accelerator.selfcheck.report import SelfCheckReport, StageVerdict
 from dia_demo.accelerator.selfcheck.verdicts import VerdictStore
-from dia_demo.services.earlier.history import form_values, read_take
+from dia_demo.services.earlier.take_metadata import form_values, read_take
 from dia_demo.services.listening.comparison import Comparison
+from dia_demo.untrusted import parse_as
 
 WRITTEN = Path(__file__).with_name("written_by_e053a3e")
 
@@ -86,7 +87,7 @@ def test_an_old_take_fills_the_form():
 def test_old_verdicts_are_read():
     store = VerdictStore(WRITTEN / "verdicts.json")
     raw = json.loads(store.path.read_text())["reports"]
-    passed, failed = (SelfCheckReport.from_dict(report) for report in raw)
+    passed, failed = (parse_as(SelfCheckReport, report) for report in raw)
     assert (
         store.note == "" and store.find(passed.key) == passed and store.find(failed.key) == failed
     )

@@ -1,14 +1,16 @@
 """The queue before the engine is shared: in order, bounded, and no place is lost."""
 
 import threading
+from types import SimpleNamespace
 
 import pytest
 
 from dia_demo.engine.events import Waiting
 from dia_demo.engine.time_left import TimeLeft
-from dia_demo.errors import InputError
+from dia_demo.errors import BusyError, InputError
 from dia_demo.services import queue as queue_module
-from dia_demo.services.queue import RUNS, Caller, Queue, Visitor
+from dia_demo.services.people import Caller, Visitor
+from dia_demo.services.queue import RETRY_SECONDS, RUNS, Queue
 
 
 @pytest.fixture(autouse=True)
@@ -197,6 +199,40 @@ def test_a_session_has_at_most_two_places():
         pass
 
 
+@pytest.mark.parametrize(
+    ("visitors", "other", "who"),
+    [
+        ([Visitor("10.0.0.1", "page"), Visitor("10.0.0.1")], Visitor("10.0.0.2"), "address"),
+        (
+            [Visitor("10.0.0.1", token="a"), Visitor("10.0.0.2", token="a")],
+            Visitor("10.0.0.2", token="b"),
+            "token",
+        ),
+    ],
+)
+def test_an_address_and_a_token_have_so_many_places(visitors, other, who):
+    queue = Queue(20, address_runs=2)
+    with queue.enter(Caller(visitors[0])), queue.enter(Caller(visitors[1])):
+        with pytest.raises(BusyError, match=f"2 takes.*one {who}"):
+            with queue.enter(Caller(visitors[0])):
+                pass
+        with queue.enter(Caller(other)), queue.enter(), queue.enter(), queue.enter():
+            pass
+
+
+def test_a_refusal_says_when_there_may_be_a_place():
+    queue = Queue(0)
+    with queue.enter() as running:
+        assert list(queue.wait(running, threading.Event())) == []
+        for left, seconds in (
+            (None, RETRY_SECONDS), (TimeLeft(6, 8.2), 9), (TimeLeft(0, 0), 1)
+        ):  # fmt: skip
+            running.next_end = left
+            with pytest.raises(BusyError) as refused, queue.enter():
+                pass
+            assert refused.value.retry_seconds == seconds
+
+
 def test_who_holds_most_of_a_full_queue_makes_room_for_a_newcomer():
     line = Line(3)
     for _ in range(4):
@@ -220,3 +256,17 @@ def test_nothing_is_remembered_of_who_is_gone():
         line.join(Visitor(f"10.0.0.{number}", "s"))
         line.run(1)
     assert line.queue._served == {}
+
+
+def test_only_a_visitor_without_a_row_may_have_a_spare_place():
+    queue = Queue(20)
+    with queue.enter(Caller(POLITE)) as polite, queue.enter(Caller(GREEDY)) as greedy:
+        for ticket in (polite, greedy):
+            for _ in queue.wait(ticket, threading.Event(), lambda: True):
+                raise AssertionError("it shares the engine")
+            queue.open(ticket)
+        first, second, third = (SimpleNamespace(owner=owner) for owner in (greedy, greedy, polite))
+        assert queue.may_exceed(first)
+        queue.begin(first)
+        assert not queue.may_exceed(second) and queue.may_exceed(third)
+        assert not queue.may_exceed(SimpleNamespace(owner=None))

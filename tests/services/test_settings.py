@@ -14,15 +14,16 @@ from dia_demo.errors import InputError
 from dia_demo.files import ROOT
 from dia_demo.server.application import mount_options
 from dia_demo.services.models import Models
-from dia_demo.services.queue import Caller, Queue, Visitor
+from dia_demo.services.people import Caller, Visitor
+from dia_demo.services.queue import Queue
 from dia_demo.services.settings import Settings
 from dia_demo.services.synthesis import Synthesis
 from dia_demo.services.take import VoicePrompt
 from dia_demo.ui.generate import expectation
-from dia_demo.ui.generate.expectation import FIELDS, ExpectationHandlers
+from dia_demo.ui.generate.expectation import ExpectationHandlers
 from dia_demo.ui.page import build_ui
 from tests.helpers.models.known import DIA_NAME
-from tests.helpers.page.page_stubs import parts_by_name
+from tests.helpers.page.page_stubs import expectation_values, parts_by_name
 from tests.helpers.synthesis_requests import make_request, refusal, runtime
 from tests.helpers.voices import write_voice
 
@@ -59,6 +60,15 @@ def test_a_password_is_not_shown():
     assert "hidden" not in str(caught.value) and "secret" not in str(caught.value)
 
 
+def test_tokens_are_never_shown():
+    good = "0123456789abcdef"
+    assert Settings.from_env({"DIA_TOKENS": f"{good} {good[::-1]}"}).tokens == (good, good[::-1])
+    for bad in ("too-short", "à-letter-that-is-not-ascii"):
+        with pytest.raises(InputError, match="DIA_TOKENS.*entry 2") as caught:
+            Settings.from_env({"DIA_TOKENS": f"{good} {bad}"})
+        assert bad not in str(caught.value) and good not in str(caught.value)
+
+
 @pytest.mark.slow
 def test_the_app_prints_a_line_for_each_mistake(tmp_path):
     environment = os.environ | {"DIA_QUEUE": "many", "DIA_PLACES": "0", "DIA_KEPT": str(tmp_path)}
@@ -86,11 +96,7 @@ def test_a_page_without_dia_offers_no_switch_to_it():
     synthesis = Synthesis(Settings.from_env({"DIA_MODELS": "nano"}))
     build_ui(synthesis)
     handlers = ExpectationHandlers(synthesis, parts_by_name(expectation.ExpectationPanel))
-    values = dict.fromkeys(FIELDS, False) | {
-        "script": "[S1] Hello.", "model": "nano", "max_tokens": 500, "precision": "auto",
-        "speed": 1.0, "voice_prompt": None,
-    }  # fmt: skip
-    line = handlers.refresh(*values.values())["speaker"]
+    line = handlers.refresh(*expectation_values())["speaker"]
     assert "Nano" in line and "Dia" not in line and "button" not in line
 
 
@@ -133,5 +139,6 @@ def test_logins_are_asked_for():
     assert mount_options(settings)["auth"] == [("ada", "a:b"), ("bob", "c")]
 
 
-def test_the_default_models_are_nano_with_dia():
-    assert Settings().models == (RuntimeConfig.model, DIA_NAME)
+def test_the_default_models_are_nano_with_the_published_ones():
+    known = RuntimeConfig.model, DIA_NAME, "nari-labs/Dia2-1B", "nari-labs/Dia2-2B"
+    assert Settings().models == known

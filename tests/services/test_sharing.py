@@ -10,7 +10,8 @@ from dia_demo.engine.events import Waiting
 from dia_demo.engine.time_left import NOTHING, TimeLeft
 from dia_demo.errors import InputError
 from dia_demo.services import queue as queue_module
-from dia_demo.services.queue import Caller, Queue, Ticket, Visitor
+from dia_demo.services.people import Caller, Visitor
+from dia_demo.services.queue import Queue, Ticket
 
 ANN, BEN, EVE = (Visitor(f"10.0.0.{number}", "page") for number in range(3))
 

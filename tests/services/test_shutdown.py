@@ -107,7 +107,7 @@ def test_ctrl_c_in_the_warm_up_or_in_a_take_ends_in_order(tmp_path, seconds):
                 begin_takes(port)
                 threading.Event().wait(seconds)
             os.kill(app.pid, signal.SIGINT)
-            code = app.wait(timeout=60)
+            code = app.wait(timeout=180)
         finally:
             app.kill()
             app.wait()
@@ -123,4 +123,4 @@ def begin_takes(port: int) -> None:
             data=json.dumps({"data": [script, *[None] * 6, 1.0, *[None] * 4, False]}).encode(),
             headers={"Content-Type": "application/json"},
         )
-        urllib.request.urlopen(request, timeout=60).read()
+        urllib.request.urlopen(request, timeout=180).read()

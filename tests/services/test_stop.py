@@ -20,7 +20,7 @@ from dia_demo.engine.events import (
 from dia_demo.errors import InputError
 from dia_demo.services.settings import Settings
 from dia_demo.services.synthesis import Synthesis
-from dia_demo.services.take import without_silence
+from dia_demo.services.take import drop_silent_result
 from tests.helpers.models.checkpoints import SMALL
 from tests.helpers.synthesis_requests import letters, make_request, runtime, say
 
@@ -49,7 +49,7 @@ def test_stop_in_the_silence_before_the_first_word_keeps_nothing(synthesis, leve
     figures = say(synthesis, make_request(synthesis))[-1].result.figures
     samples = level * np.random.default_rng(0).standard_normal(8000, np.float32)
     stopped = Cancelled(Result(np.zeros((9, 9), np.int64), samples, figures), 2)
-    event = without_silence(stopped)
+    event = drop_silent_result(stopped)
     assert event is stopped if is_kept else event == Cancelled(None, 2)
 
 
@@ -130,7 +130,7 @@ def test_takes_of_several_threads_are_made_together(synthesis):
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(timeout=60)
+        thread.join(timeout=180)
     assert max(result.figures.shared_with for result in results.values()) >= 1
     for seed, result in results.items():
         np.testing.assert_array_equal(result.codes, alone[seed].codes)

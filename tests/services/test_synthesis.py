@@ -12,17 +12,17 @@ import soundfile
 
 from dia_demo.audio import read_metadata
 from dia_demo.codec import codec
-from dia_demo.config import GenerationParams, RuntimeConfig
-from dia_demo.engine import placement
+from dia_demo.config import GenerationParams, RuntimeConfig, random_seed
 from dia_demo.engine.batch import Batch
 from dia_demo.engine.engine import Engine
 from dia_demo.engine.events import Failed, Finished
+from dia_demo.engine.loading import placement
 from dia_demo.engine.time_left import NOTHING, TimeLeft
 from dia_demo.errors import InputError, RunError
 from dia_demo.services.loading.warm_up import WarmUp
 from dia_demo.services.settings import Settings
 from dia_demo.services.synthesis import Synthesis
-from dia_demo.services.take import Request, VoicePrompt, random_seed
+from dia_demo.services.take import Request, VoicePrompt
 from dia_demo.task import result_of
 from tests.helpers.models.checkpoints import SMALL, random_codes, write_small
 from tests.helpers.synthesis_requests import letters, make_request, refusal, runtime, say
@@ -175,7 +175,7 @@ def test_a_warm_up_that_fails_is_no_end(folder, tmp_path):
         (dict(script="[S1] a\0b"), "U\\+0000"),
         (dict(temperature=9.0), "temperature"),
         (dict(max_tokens=10_000), "max_tokens"),
-        (dict(speed=3.0), "speed"),
+        (dict(speed=5.0), "speed"),
         (dict(runtime=RuntimeConfig(model="no such model", threads=1)), "no such model"),
         (dict(voice=VoicePrompt(codes=np.zeros((4, 9), int))), r"\[frames, 3\]"),
         (dict(voice=VoicePrompt(codes=np.zeros((60, 3), int))), "shorten the prompt"),
@@ -228,7 +228,10 @@ def test_a_take_without_a_sound_is_an_error_with_a_remedy(synthesis):
         synthesis.take(make_request(synthesis), empty)
     silent = replace(empty, samples=np.full(5000, 1e-5, np.float32))
     voice = VoicePrompt(codes=random_codes(SMALL, 10))
-    for of_take, advice in ((None, "another seed"), (voice, "what the voice prompt says")):
+    for of_take, advice in (
+        (None, "another seed"),
+        (voice, "the words spoken in the voice prompt"),
+    ):
         with pytest.raises(RunError, match=f"only silence.*{advice}"):
             synthesis.take(make_request(synthesis, voice=of_take), silent)
 

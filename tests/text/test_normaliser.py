@@ -23,7 +23,7 @@ from dia_demo.text.script import encode_script
 from dia_demo.ui import html
 from tests.helpers.comparisons import make
 from tests.helpers.models.checkpoints import write_small
-from tests.helpers.models.known import NANO
+from tests.helpers.models.known import DIA, NANO
 
 CURLY = "[S1] I’m sure you’ll like it — “really”… [S2] Don’t\u00a0be\u200b late."
 PLAIN = "[S1] I'm sure you'll like it, \"really\"... [S2] Don't be late."
@@ -95,9 +95,14 @@ def test_the_embedded_voice_always_reads_plain_characters(nano):
         ("It’s an SUV.", "[S1] It's an S U V. [S2]"),
     ],
 )
-def test_a_repair_changes_only_what_it_says(nano, script, repaired):
-    (tip,) = NANO.check(script, 400).findings
-    assert tip.code == "no_last_tag" and tip.repaired == repaired
+def test_a_repair_changes_only_what_it_says(script, repaired):
+    findings = DIA.check(script, 400, normalise=True).findings
+    (tip,) = [finding for finding in findings if finding.code == "no_last_tag"]
+    assert tip.repaired == repaired
+
+
+def test_the_embedded_voice_needs_no_last_tag():
+    assert NANO.check("[S1] It’s an SUV. [S2] Hi.", 400).findings == ()
 
 
 def test_a_script_that_the_embedded_voice_reads_shorter_is_counted_as_it_is_read(nano):

@@ -9,12 +9,12 @@ from dataclasses import replace
 import pytest
 
 from dia_demo.errors import InputError
-from dia_demo.services.earlier.history import read_take
+from dia_demo.services.earlier.take_metadata import read_take
 from dia_demo.services.settings import Settings
 from dia_demo.services.synthesis import Synthesis
 from dia_demo.services.take import Request
-from dia_demo.text.normaliser import normalise, unchanged
-from dia_demo.text.pronunciations import MAX_ENTRIES, Pronunciations, merged
+from dia_demo.text.normaliser import normalise, read_as_written
+from dia_demo.text.pronunciations import MAX_ENTRIES, Pronunciations, merge_lists
 from tests.helpers.models.known import NANO
 
 LIST = """
@@ -49,7 +49,7 @@ def synthesis():
     ],
 )
 def test_whole_words_are_said_as_the_list_says(listed, written, read):
-    assert unchanged(f"[S1] {written}", listed).text == f"[S1] {read}"
+    assert read_as_written(f"[S1] {written}", listed).text == f"[S1] {read}"
 
 
 def test_an_entry_wins_over_the_rules(listed):
@@ -62,7 +62,7 @@ def test_an_entry_wins_over_the_rules(listed):
 def test_tags_and_sounds_are_no_words():
     listed = Pronunciations.parse("S1 = one\nlaughs = ha ha")
     script = "[S1] He laughs. (laughs) [S2] S1."
-    assert unchanged(script, listed).text == "[S1] He ha ha. (laughs) [S2] one."
+    assert read_as_written(script, listed).text == "[S1] He ha ha. (laughs) [S2] one."
 
 
 @pytest.mark.parametrize(
@@ -72,8 +72,8 @@ def test_tags_and_sounds_are_no_words():
         ("a = b\n\n= b", "line 3: write"),
         ("a = ", "line 1: write"),
         ("a = [S2] b", "line 1: “[” is not allowed"),
-        ("# fine\nSQL = b\nSQL = c", "line 3: “SQL” is listed already, in line 2"),
-        ("Ann = b\nann = c", "line 2: “ann” is listed already, in line 1"),
+        ("# fine\nSQL = b\nSQL = c", "line 3: “SQL” is already listed, in line 2"),
+        ("Ann = b\nann = c", "line 2: “ann” is already listed, in line 1"),
         (f"{'x' * 61} = b", "has 61 characters, and at most 60 are allowed"),
         (f"b = {'x' * 121}", "has 121 characters, and at most 120 are allowed"),
         ("\n".join(f"w{n} = b" for n in range(MAX_ENTRIES + 1)), "line 201: at most 200 words"),
@@ -154,6 +154,6 @@ def test_a_restored_list_says_a_script_as_the_take_and_loses_nothing(
     own, of_take, result, added, set_aside
 ):
     script = "[S1] A gif."
-    assert merged(own, Pronunciations.parse(of_take), script) == (result, added, set_aside)
+    assert merge_lists(own, Pronunciations.parse(of_take), script) == (result, added, set_aside)
     for line in own.splitlines():
         assert line in result

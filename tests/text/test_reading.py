@@ -120,6 +120,19 @@ def test_a_pause_is_not_read_aloud(pause):
 
 
 @pytest.mark.parametrize(
+    "pause", ["(pause 1.5)", "(pause)", "[pause: 2 s]", '<break time="1.5s"/>', "(Pause for 20 ms)"]
+)
+@pytest.mark.parametrize("letter_names", [False, True])
+def test_pauses_that_are_kept_stay_as_they_are_written(pause, letter_names):
+    script = f"[S1] Wait {pause}{pause}. Then 3 (beat) of 4 {pause}. [S2] {pause} \ue000 Oh."
+    reading = normalise(script, letter_names, keeps_pauses=True)
+    words = f"Wait {pause}{pause}. Then three ... of four {pause}. [S2] {pause} \ue000 Oh."
+    assert reading.text == f"[S1] {words}"
+    assert [change.read for change in reading.changes] == ["three", "...", "four"]
+    assert normalise(reading.text, letter_names, keeps_pauses=True).changes == ()
+
+
+@pytest.mark.parametrize(
     "written",
     [
         "on 3/4/2025",

@@ -144,6 +144,20 @@ def test_findings_of_what_people_write(script, code, message, label, repaired):
     assert label is None or finding.repair_label == label
 
 
+def test_a_script_whose_pauses_are_kept_is_not_told_to_write_dots():
+    script = '[S1] Wait (pause 2) [pause:1.5s] <break time="1s"/> for 3 (beat). [S2] Oh. [S1]'
+    codes = {"unknown_sound", "unknown_tag", "not_in_words"}
+    assert codes_of(script) >= codes
+    assert codes_of(script, keeps_pauses=True) & codes == {"unknown_sound", "not_in_words"}
+    assert "(beat)" in finding_of(script, "unknown_sound", keeps_pauses=True).message
+    words = finding_of(script, "not_in_words", keeps_pauses=True)
+    assert words.repaired == script.replace("3", "three").replace("(beat)", "...")
+    plain, kept = check_script(script), check_script(script, keeps_pauses=True)
+    assert 4.5 < kept.expected_seconds < plain.expected_seconds + 4.5
+    endless = finding_of("[S1] Wait (pause 31) here.", "pause", keeps_pauses=True)
+    assert endless.level == "error" and "0 to 30 s" in endless.message
+
+
 def test_sounds_without_a_near_one_are_one_finding():
     findings = check_script("[S1] Hi (smiles) (sobbing) (whispers) (cries).").findings
     (unknown,) = [finding for finding in findings if finding.code == "unknown_sound"]

@@ -7,7 +7,7 @@ import pytest
 
 from dia_demo.machine.processor import class_name
 from dia_demo.text.script import encode_script
-from tests.helpers.chunk_takes import RATE, SCRIPT, chunk_take
+from tests.helpers.stand_ins.chunk_takes import RATE, SCRIPT, chunk_take
 from tools import check_voices
 from tools.voice_bars import dialogues, faults, times
 from tools.voice_bars.bar import Bar, Line, share_line

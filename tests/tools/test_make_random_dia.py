@@ -23,7 +23,7 @@ def logits_of(model) -> torch.Tensor:
     cache = model.encode(b"\x01 Good morning. \x02 Did you sleep well?", 3.0, STEPS)
     shape = (STEPS, 1, 1, model.config.decoder.num_channels)
     for codes in torch.randint(0, model.config.num_codes, shape, generator=generator):
-        logits = model(codes.expand(cache.halves, -1, -1), [cache])
+        logits = model(codes.expand(cache.branches, -1, -1), [cache])
     return logits
 
 

@@ -8,21 +8,23 @@ from types import SimpleNamespace
 
 import pytest
 
+from dia_demo.config import ONE_PART
 from dia_demo.engine.events import Waiting
 from dia_demo.families import resolve
+from dia_demo.families.dia2.profiles import DIA2_1B
 from dia_demo.machine import system
 from dia_demo.services.bench import runner
 from dia_demo.services.bench.last_report import keep_report
 from dia_demo.services.bench.plan import MEASURED, BenchPlan
 from dia_demo.services.bench.report import BenchReport, FailedRun
-from dia_demo.services.measurements.types import CodecResult, JobKind, RunResult
+from dia_demo.services.measurements.types import CodecResult, FrameSplit, JobKind, RunResult
 from dia_demo.services.settings import Settings
 from dia_demo.services.synthesis import Synthesis
 from dia_demo.services.worker.messages import JobProgress
-from dia_demo.ui import machine_html
-from dia_demo.ui.machine import (
+from dia_demo.ui.machine import html as machine_html
+from dia_demo.ui.machine.benchmark import (
     CHOSEN,
-    FULL_SIZE,
+    FULL_SIZES,
     MachineHandlers,
     MachinePanel,
     bench_status,
@@ -63,13 +65,15 @@ def test_the_tab_begins_with_a_remark_on_torchs_build():
 
 def test_what_is_chosen_is_planned(handlers):
     assert handlers.plan(CHOSEN, "nano") == BenchPlan(model="nano", threads=None)
-    assert handlers.plan(FULL_SIZE, "nano").random == "dia-1.6b"
+    planned = [handlers.plan(size, "nano") for size in FULL_SIZES]
+    assert [(plan.random, plan.steps) for plan in planned] == [("dia-1.6b", 24), ("dia2-1b", 60)]
     assert handlers.plan(CHOSEN, "nano").precisions == MEASURED
 
 
-def test_dia_that_was_never_fetched_is_measured_with_random_weights(handlers, monkeypatch):
+def test_a_model_that_was_never_fetched_is_measured_with_random_weights(handlers, monkeypatch):
     monkeypatch.setattr(resolve, "cached_config", lambda name: None)
     assert handlers.plan(CHOSEN, DIA_NAME).random == "dia-1.6b"
+    assert handlers.plan(CHOSEN, DIA2_1B).random == "dia2-1b"
     assert handlers.plan(CHOSEN, "somebody/else").random is None
 
 
@@ -114,6 +118,14 @@ def test_curiosities_are_folded():
         assert text in folded and text not in shown
 
 
+def test_the_parts_of_a_frame_are_among_the_details():
+    split = FrameSplit(30.0, 20.0, 1.0, 2.0, 10**9, 10**8, 10**8, 10.0**7)
+    html = machine_html.report_html(report(run_result(rows=1, split=split)), finished=True)
+    folded = html.split("<details")[1]
+    assert "Parts, float32" in folded and "temporal 30.0 ms" in folded
+    assert "Parts," not in machine_html.report_html(report(run_result(rows=1)), finished=True)
+
+
 def test_the_reason_for_a_failed_run_is_escaped():
     evil = '<img src=x onerror="alert(1)">'
     html = machine_html.report_html(report(run_result(), FailedRun("int8", 1, evil)), finished=True)
@@ -122,8 +134,10 @@ def test_the_reason_for_a_failed_run_is_escaped():
 
 
 def test_the_full_size_says_why_not(monkeypatch):
-    assert "several minutes" in full_size_info()
+    assert "several minutes" in full_size_info() and "not possible" not in full_size_info()
     monkeypatch.setattr(system, "memory_bytes", lambda: 10**9)
+    for title in ("Dia-1.6B", "Dia2-1B"):
+        assert f"{title} is not possible on this machine: it needs" in full_size_info()
     assert "this machine has 1.0 GB" in full_size_info()
 
 
@@ -135,7 +149,7 @@ def measured(handlers, monkeypatch, child) -> list[dict]:
     def run(synthesis, plan, cancel):
         return runner.measure(plan, cancel, child)
 
-    monkeypatch.setattr("dia_demo.ui.machine.bench", run)
+    monkeypatch.setattr("dia_demo.ui.machine.benchmark.bench", run)
     return list(handlers.measure(REQUEST, CHOSEN, "nano"))
 
 
@@ -145,7 +159,7 @@ def test_a_measurement_ends_with_what_it_means(handlers, monkeypatch):
     )
     assert updates[0]["measure"]["interactive"] is False
     pictures = [update["report"] for update in updates if "report" in update]
-    assert pictures[-1].count("run-bar") == len(MEASURED)
+    assert pictures[-1].count("run-bar") == len(ONE_PART)
     assert "takes about" in pictures[-1] and "takes about" not in pictures[-2]
     assert 'data-state="done"' in updates[-1]["status"]
     assert handlers.run.idle()["measure"]["interactive"] is True
@@ -158,7 +172,7 @@ def test_the_last_report_is_there_after_a_restart(handlers, monkeypatch):
         return replace(report(run_result(rows=1)), plan=plan)
 
     assert machine_html.NOTHING_YET in handlers.last_report()
-    monkeypatch.setattr("dia_demo.ui.machine.bench", bench)
+    monkeypatch.setattr("dia_demo.ui.machine.benchmark.bench", bench)
     *_, done = handlers.measure(REQUEST, CHOSEN, "nano")
     again = MachineHandlers(Synthesis(Settings()), handlers.panel).last_report()
     assert "a 10-second take of nano takes about 54 s" in again and "nano, measured on " in again

@@ -72,7 +72,7 @@ def test_an_error_of_the_hub_names_no_class(error):
 def test_a_setting_out_of_range_is_called_as_on_the_page(name):
     params = replace(NANO.config.defaults, **{name: -1})
     with pytest.raises(InputError) as caught:
-        params.checked(NANO.config)
+        params.check(NANO.config)
     message = status.explain(caught.value)
     assert message.startswith(f"{PARAMS[name].label} must be") and internal_names(message) == []
 

@@ -25,7 +25,7 @@ ENTRY = """    min_p: float = _param(
     )
 
 """
-BEFORE = "    def checked(self, config: ModelConfig)"
+BEFORE = "    def check(self, config: ModelConfig)"
 # Imports `dia_demo.config` with the entry in it. A copy of the program would compile all kernels.
 IMPORT = f"""
 import importlib.abc, importlib.util, sys
@@ -50,7 +50,7 @@ import io, json, sys
 from contextlib import redirect_stdout, suppress
 from pathlib import Path
 from dia_demo.cli.main import main
-from dia_demo.services.earlier.history import form_values, read_take
+from dia_demo.services.earlier.take_metadata import form_values, read_take
 from dia_demo.services.settings import Settings
 from dia_demo.services.synthesis import Synthesis
 from dia_demo.ui.page import build_ui
@@ -101,7 +101,7 @@ def test_the_endpoint_has_its_argument_at_the_end(offered):
     last = offered["arguments"][-1]
     assert (last["parameter_name"], last["label"]) == ("min_p", "Min-p")
     assert last["parameter_has_default"] and last["parameter_default"] is None
-    assert len(offered["arguments"]) == 19
+    assert len(offered["arguments"]) == 20
 
 
 def test_the_page_has_its_slider(offered):

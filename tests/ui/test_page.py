@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from dia_demo.config import RuntimeConfig
+from dia_demo.disclosure.notice import Notice
 from dia_demo.files import PAGE_FILES
 from dia_demo.services.diagnosis.doctor import examine
 from dia_demo.services.settings import Settings
@@ -16,7 +17,7 @@ from dia_demo.services.synthesis import Synthesis
 from dia_demo.text.checks.script_check import check_script
 from dia_demo.text.script import MAX_SCRIPT_CHARACTERS, NONVERBALS, SOUND
 from dia_demo.ui import theme
-from dia_demo.ui.compare.form import MAX_SCRIPTS_CHARACTERS
+from dia_demo.ui.compare.form.fields import MAX_SCRIPTS_CHARACTERS
 from dia_demo.ui.generate import form, layout
 from dia_demo.ui.page import _machine_facts, build_ui, page_options
 
@@ -44,6 +45,13 @@ def test_the_page_has_the_labels_others_rely_on(page):
         "Take",
     }
     assert texts >= {"Generate", "Stop"}
+
+
+@pytest.mark.parametrize("notice", list(Notice))
+def test_the_page_says_what_files_begin_with(notice):
+    shown = build_ui(Synthesis(Settings(notice=notice)))
+    texts = [block.value for block in shown.blocks.values() if isinstance(block, gr.HTML)]
+    assert any("Takes begin with" in str(text) for text in texts) == (notice is not Notice.OFF)
 
 
 @pytest.mark.parametrize("value", ["on", "off"])

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import gradio as gr
 import pytest
 
-from dia_demo.services.queue import Visitor
+from dia_demo.services.people import Visitor
 from dia_demo.ui.runs import LongRun, Sessions, Trigger, connect_run, visitor_of
 
 PAGE = SimpleNamespace(session_hash="page")

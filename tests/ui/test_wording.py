@@ -69,7 +69,7 @@ def test_every_event_is_said_in_plain_words(event, state, words):
     assert f'data-state="{state}"' in status_card(status)
 
 
-LONG = "It went on after the end of the script (24 s for about 0.3 s of text): try another seed."
+LONG = "It continued after the end of the script (24 s for about 0.3 s of text): try another seed."
 SHORT = (
     "It is much shorter than the script (0.7 s for about 4.0 s of text): words are probably "
     "missing. Try another seed."
@@ -99,7 +99,7 @@ def test_an_odd_length_is_remarked(made, expected, reason, remark):
 
 @pytest.mark.parametrize(
     ("surplus", "said"),
-    [(1, "with one turn more than"), (-2, "ended 2 turns before the end"), (0, None), (None, None)],
+    [(1, "has one turn more than"), (-2, "ended 2 turns before the end"), (0, None), (None, None)],
 )
 def test_a_turn_too_many_or_too_few_is_remarked_at_any_length(surplus, said):
     figures = replace(FIGURES, audio_seconds=4.0, expected_seconds=4.0, surplus_turns=surplus)

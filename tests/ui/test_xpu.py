@@ -24,8 +24,9 @@ from dia_demo.services.synthesis import Synthesis
 from dia_demo.ui.generate import form, layout
 from dia_demo.ui.generate.handlers import GenerateHandlers
 from dia_demo.ui.generate.live_audio import LiveAudio
+from dia_demo.ui.machine.xpu import XpuHandlers, XpuPanel, toggle_state
 from dia_demo.ui.page import build_ui
-from dia_demo.ui.xpu import XpuHandlers, XpuPanel, toggle_state
+from dia_demo.untrusted import parse_as
 from tests.helpers.page.page_stubs import field_values, parts_by_name
 from tests.helpers.stand_ins.accelerators import FASTER, stand_in, trusted
 
@@ -160,7 +161,7 @@ def test_the_report_can_be_saved_from_the_page(folder, tmp_path):
         told = json.loads(Path(save["value"]).read_text())
         assert save["interactive"] and len(told["stages"]) == 9
         assert told["passed"] == (
-            not accelerator.store.find(SelfCheckReport.from_dict(told).key).problems
+            not accelerator.store.find(parse_as(SelfCheckReport, told).key).problems
         )
 
 
@@ -205,7 +206,7 @@ def test_turning_on_a_slower_card_insists(folder, tmp_path):
     accelerator = trusted(stand_in(), folder, race=Race(1.0, 4.0, "int8"))
     synthesis = service(accelerator, folder, tmp_path)
     fields = field_values(model=str(folder), precision="auto", xpu=True, max_tokens=60)
-    request = form.Form.of(fields).to_request(
+    request = form.Form.from_values(fields).to_request(
         synthesis.models[str(folder)], synthesis.settings.runtime
     )
     request = replace(request, with_audio=False)

@@ -78,8 +78,8 @@ def python(*arguments: object) -> str:
     )
     if done.returncode < 0:
         raise RuntimeError(
-            f"its process was ended by signal {-done.returncode}"
-            + (", most likely because the memory ran out" if done.returncode == -9 else "")
+            f"its process was terminated by signal {-done.returncode}"
+            + (", most likely because memory ran out" if done.returncode == -9 else "")
         )
     if done.returncode:
         lines = done.stderr.strip().splitlines()

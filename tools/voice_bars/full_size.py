@@ -27,7 +27,7 @@ from tools.voice_bars.studio import Studio
 SCRIPT = "[S1] A first line of words. (pause 0.5) [S2] And then a second one. (pause 0.5) [S1] Bye."
 # Random weights never end by themselves: two seconds of each chunk, and its prompt.
 TOKENS = 160
-UNRELIABLE = "cannot be followed"
+UNRELIABLE = "does not report"
 TOGETHER, STEPS, SPEED_RUNS = 8, 40, 20
 FASTER = {True: 2.5, False: 1.6}  # with AVX-512, and without
 

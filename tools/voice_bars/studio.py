@@ -24,11 +24,10 @@ from dia_demo.services.dialogue.events import DialogueFailed
 from dia_demo.services.dialogue.plan import make_plan
 from dia_demo.services.dialogue.run import DialogueRun, JoinedSound
 from dia_demo.services.dialogue.store import DialogueStore
-from dia_demo.services.dialogue.timeline import TimedWord
 from dia_demo.services.models import find_model
 from dia_demo.services.settings import Settings
 from dia_demo.services.synthesis import Synthesis
-from dia_demo.services.take import Request
+from dia_demo.services.take import Request, TimedWord
 from tools.voice_bars import scripts
 from tools.voice_bars.hearing import hear_pieces
 

@@ -1,11 +1,11 @@
 """Distillation of guidance. See docs/distillation.md.
 
 `python -m training.distill guidance --teacher nano --out FOLDER` makes a student that needs no
-unconditional half: the teacher samples takes, the student learns from them, and FOLDER/student is a
-checkpoint that the app loads. `python -m training.distill frames --teacher nano --out FOLDER` then
-makes FOLDER/student-2-frames of it, which needs half as many steps, and `own` lets that student
-learn from takes of its own, too. Run a command again to go on after a kill. `judge` measures what a
-student's takes lose, `speed` what it saves, `rehearse` what training needs.
+unconditional branch: the teacher samples takes, the student learns from them, and FOLDER/student is
+a checkpoint that the app loads. `python -m training.distill frames --teacher nano --out FOLDER`
+then makes FOLDER/student-2-frames of it, which needs half as many steps, and `own` lets that
+student learn from takes of its own, too. Run a command again to resume it after a kill. `judge`
+measures what a student's takes lose, `speed` what it saves, `rehearse` what training needs.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from dia_demo.checkpoint_config import read_model_config
 from dia_demo.config import PRECISIONS, ModelConfig
 from dia_demo.errors import DiaDemoError, InputError
 from dia_demo.families.resolve import local_folder
-from dia_demo.model import checkpoint
 from dia_demo.model.cpu_model import CpuModel
 from dia_demo.model.dia import Dia
 from dia_demo.model.loading import Calibrator, load_model
+from dia_demo.model.weights import checkpoint
 from dia_demo.task import result_of
 from training.distill import guidance, judge, rehearsal, scripts, speed, takes
 from training.distill.student import several_frames, student_config, student_of, write_student
@@ -277,7 +277,7 @@ def add_size(command: argparse.ArgumentParser) -> None:
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m training.distill", description=__doc__)
     commands = parser.add_subparsers(required=True)
-    phase = commands.add_parser("guidance", help="phase 1: no unconditional half")
+    phase = commands.add_parser("guidance", help="phase 1: no unconditional branch")
     phase.set_defaults(run=distill_guidance)
     phase.add_argument("--scales", type=float, nargs="+", default=[0.0, 1.0, 2.0, 3.0])
     add_training(phase)

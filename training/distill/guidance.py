@@ -1,4 +1,4 @@
-"""Phase 1: a student that gives guided logits itself, without an unconditional half.
+"""Phase 1: a student that gives guided logits itself, without an unconditional branch.
 
 The student starts as the teacher. On takes that the teacher sampled, its distribution at every step
 is brought to that of the teacher's guided sampling (rule.py), for CFG scales drawn at random.

@@ -10,8 +10,8 @@ import numpy as np
 import torch
 
 from dia_demo.config import ModelConfig
-from dia_demo.model import checkpoint
 from dia_demo.model.linear import decoder_weights
+from dia_demo.model.weights import checkpoint
 from dia_demo.task import result_of
 from training.distill import guidance
 from training.distill.student import several_frames, student_of

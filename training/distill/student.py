@@ -19,7 +19,7 @@ from dia_demo.config import ModelConfig
 from dia_demo.errors import InputError
 from dia_demo.files import new_folder
 from dia_demo.model.dia import Dia
-from dia_demo.model.tensor_names import transformers_tensors
+from dia_demo.model.weights.tensor_names import transformers_tensors
 from training.voice.model.export import SHARD_LIMIT, write_weights
 
 # Small beside the embeddings that they are added to, and not only zeros, which no file may hold.
@@ -41,7 +41,7 @@ def student_config(teacher: ModelConfig, scales: Sequence[float]) -> ModelConfig
             f"Two or more CFG scales are needed, each larger than the one before, not {scales}."
         )
     config = replace(teacher, guidance_scales=tuple(map(float, scales)))
-    config.defaults.checked(config)
+    config.defaults.check(config)
     return config
 
 

@@ -30,7 +30,7 @@ export function keyHelp(kind) {
   const [clips, every] = kind === "abx" ? ["1, 2, X", "all three"] : ["1, 2", "both"];
   const votes = VOTES[kind].map(([, , digit]) => `Shift+${digit}`).join(", ");
   return `Keys: ${clips} play a clip · P plays ${every} · Space plays and pauses · ← → move by 2 s · `
-    + `R repeats · ${votes} vote`;
+    + `R repeats · F, T, W play from here, to here, all of a long clip · ${votes} vote`;
 }
 
 // What is missing before a vote is possible. needed: seconds of each clip. missing: letters.

@@ -1,22 +1,16 @@
 // A pair that waits for its vote: its clips under neutral names, the player and the vote buttons.
 
-import { Coverage } from "./coverage.js";
-import { make, makeButton, makeChoice, makeGroup } from "./dom.js";
+import { ClipSet } from "./clip_set.js";
+import { make, makeButton, makeChoice, makeGroup } from "../dom.js";
 import { CLIP_NAMES, VOTES, clipOfKey, keyHelp, voteHint, voteOfKey } from "./names.js";
 import { Transport } from "./transport.js";
 import { VolumeCheck } from "./volume.js";
 
 const STRENGTHS = { 1: "slightly", 2: "clearly", 3: "very much" };
-const END_SECONDS = 0.05; // a clip that was paused so close to its end restarts
-const SEEK_SECONDS = 2; // one press of an arrow key
 
 export class Pair {
-  #clips = {}; // letter -> {letter, buffer, stopped, ended}, as they arrive
-  #heard = {}; // letter -> seconds listened to
-  #coverage = {}; // letter -> Coverage
-  #paused = { letter: "A", position: 0 };
-  #sequence = ["A"]; // letters that are played one after the other
   #before; // what was done with this pair before a reload
+  #clips; // ClipSet
   #transport;
   #volume = null;
 
@@ -29,9 +23,14 @@ export class Pair {
     this.kind = kind;
     this.letters = [...trial.letters];
     this.#before = before;
-    this.#heard = { ...before.heard };
-    const covered = before.covered || {};
-    for (const letter of this.letters) this.#coverage[letter] = new Coverage(covered[letter]);
+    this.#clips = new ClipSet({
+      player: room.player,
+      letters: this.letters,
+      choices: room.choices,
+      before,
+      isShown: () => this.#isShown(),
+      stopped: () => room.remember(),
+    });
   }
 
   async fetchClips() {
@@ -43,22 +42,15 @@ export class Pair {
       // oxlint-disable-next-line no-await-in-loop
       const buffer = await this.player.decode(answer.clip);
       if (!this.#isShown()) return;
-      this.#clips[letter] = {
-        letter,
-        buffer,
-        stopped: (start, end) => this.#note(letter, start, end),
-        ended: () => this.#playNext(letter),
-      };
+      this.#clips.add(letter, buffer);
     }
-    if (this.#volume) this.#volume.offer([this.#clips.A.buffer, this.#clips.B.buffer]);
+    if (this.#volume) this.#volume.offer(this.#clips.buffers.slice(0, 2));
     this.drawPlayer();
   }
 
   // The server does not know that this page has the clips: it was started anew.
   startAgain() {
-    this.#clips = {};
-    this.#heard = {};
-    for (const letter of this.letters) this.#coverage[letter] = new Coverage();
+    this.#clips.startAgain();
     this.room.remember();
     this.drawPlayer();
     this.fetchClips();
@@ -69,29 +61,13 @@ export class Pair {
     return this.room.pair === this;
   }
 
-  // What was listened to
-
-  #note(letter, start, end) {
-    this.#heard[letter] = (this.#heard[letter] || 0) + end - start;
-    this.#coverage[letter] = this.#coverage[letter].with(start, end);
-    this.#paused = { letter, position: end };
-    this.room.remember();
-  }
-
-  // Different seconds of a clip that were listened to, the ones just now among them.
-  #covered(letter) {
-    const coverage = this.#coverage[letter];
-    if (this.#playing !== letter) return coverage.seconds;
-    return coverage.with(this.player.offset, this.player.position).seconds;
-  }
-
   // The clips that must be listened to before a vote counts.
   get #missing() {
-    return this.letters.filter((letter) => this.#covered(letter) < this.trial.needed);
+    return this.letters.filter((letter) => this.#clips.covered(letter) < this.trial.needed);
   }
 
   get hint() {
-    return voteHint(this.letters, this.#missing, this.trial.needed, this.#length);
+    return voteHint(this.letters, this.#missing, this.trial.needed, this.#clips.length);
   }
 
   get mayVote() {
@@ -101,11 +77,9 @@ export class Pair {
   // Seconds listened to, the strength and the note: what is sent with a vote.
   get ballot() {
     const strength = this.room.find(".lab-strength input:checked");
-    const covered = this.letters.map((letter) => [letter, this.#coverage[letter].seconds]);
     return {
       trial: this.trial.id,
-      heard: this.#heard,
-      covered: Object.fromEntries(covered),
+      ...this.#clips.seconds,
       strength: strength ? Number(strength.value) : null,
       note: this.room.find(".lab-note").value,
     };
@@ -113,96 +87,17 @@ export class Pair {
 
   // The ballot so far, as it outlives a reload.
   get record() {
-    const covered = this.letters.map((letter) => [letter, this.#coverage[letter].intervals]);
-    return { ...this.ballot, covered: Object.fromEntries(covered) };
-  }
-
-  // Playing
-
-  // The letter of the clip that is playing, if it is one of the pair's.
-  get #playing() {
-    return this.player.clip ? this.player.clip.letter : undefined;
-  }
-
-  // Both clips of a pair have the same length.
-  get #length() {
-    const [clip] = Object.values(this.#clips);
-    return clip ? clip.buffer.duration : 0;
-  }
-
-  // The clip at hand and the position in it, {letter, position}; from its end it starts again.
-  get #position() {
-    if (this.#playing) return { letter: this.#playing, position: this.player.position };
-    const { letter, position } = this.#paused;
-    return { letter, position: position < this.#length - END_SECONDS ? position : 0 };
-  }
-
-  // Plays a clip from its start or, if the listener wants that, from the position of the other one.
-  // Whether both sides are in step is not known here: it would reveal before the vote that their
-  // codes are equal.
-  switchTo(letter) {
-    const playing = this.#playing;
-    const keep = this.room.choices.keepPosition && playing && playing !== letter;
-    this.#sequence = [letter];
-    this.#play(letter, keep ? this.player.position : 0);
-  }
-
-  playAll() {
-    this.#sequence = this.letters;
-    this.#play(this.letters[0]);
-  }
-
-  #play(letter, position = 0) {
-    const clip = this.#clips[letter];
-    if (clip && this.#isShown()) this.player.play(clip, Math.min(position, clip.buffer.duration));
-  }
-
-  #playNext(letter) {
-    const next = this.#sequence[this.#sequence.indexOf(letter) + 1];
-    if (next) this.#play(next);
-    else if (this.room.choices.repeat) this.#play(this.#sequence[0]);
-  }
-
-  toggle() {
-    if (this.#playing) {
-      this.player.stop();
-      this.drawPlayer();
-    } else {
-      this.#resume();
-    }
-  }
-
-  #resume() {
-    const { letter, position } = this.#position;
-    if (!this.#sequence.includes(letter)) this.#sequence = [letter];
-    this.#play(letter, position);
-  }
-
-  // Moves within the clip at hand, which goes on playing if it does.
-  seek(seconds) {
-    const { letter } = this.#position;
-    const position = Math.max(0, Math.min(seconds, this.#length));
-    const isPlaying = Boolean(this.#playing);
-    this.player.stop();
-    this.#paused = { letter, position };
-    if (isPlaying) this.#resume();
-    else this.drawPlayer();
+    return { ...this.ballot, ...this.#clips.record };
   }
 
   // Whether a key means something here; if so, it has been done.
   press(event) {
     const answer = voteOfKey(event, this.kind);
     const clip = event.shiftKey ? undefined : clipOfKey(event);
-    const others = {
-      " ": () => this.toggle(),
-      p: () => this.playAll(),
-      r: () => this.#transport.toggleRepeat(),
-      ArrowLeft: () => this.seek(this.#position.position - SEEK_SECONDS),
-      ArrowRight: () => this.seek(this.#position.position + SEEK_SECONDS),
-    };
-    const other = others[event.key.length > 1 ? event.key : event.key.toLowerCase()];
+    const repeat = event.key.toLowerCase() === "r" && (() => this.#transport.toggleRepeat());
+    const other = repeat || this.#clips.actionOf(event);
     if (answer) this.room.vote(answer);
-    else if (this.letters.includes(clip)) this.switchTo(clip);
+    else if (this.letters.includes(clip)) this.#clips.switchTo(clip);
     else if (other) other();
     else return false;
     return true;
@@ -215,7 +110,7 @@ export class Pair {
     const end = makeButton("lab-end", "End the test and reveal", () => this.room.reveal(end));
     const hint = make("p", "lab-hint");
     hint.setAttribute("role", "status");
-    this.#transport = new Transport(this, this.room.choices);
+    this.#transport = new Transport(this.#clips);
     if (isFirst) this.#volume = new VolumeCheck(this.player);
     this.room.append(
       make("p", "lab-count"),
@@ -236,7 +131,7 @@ export class Pair {
 
   #clipButton(letter) {
     const node = makeButton("lab-clip", "", (event) => {
-      this.switchTo(letter);
+      this.#clips.switchTo(letter);
       // After the mouse the keys belong to the room again: space pauses and restarts no clip.
       if (event.detail) this.room.focus({ preventScroll: true });
     });
@@ -286,30 +181,23 @@ export class Pair {
   // What changes while a clip plays.
   drawPlayer() {
     for (const node of this.room.findAll(".lab-clip")) this.#drawClip(node);
-    const { letter, position } = this.#position;
-    this.#transport.draw({
-      name: CLIP_NAMES[letter],
-      position,
-      length: this.#length,
-      isPlaying: Boolean(this.#playing),
-      isComplete: this.letters.every((each) => this.#clips[each]),
-    });
+    this.#transport.draw(CLIP_NAMES[this.#clips.position.letter]);
     if (this.#volume) this.#volume.drawPlayer();
     const { mayVote, hint } = this;
     for (const node of this.room.findAll(".lab-vote")) node.disabled = !mayVote;
     const line = this.room.find(".lab-hint");
     // A line that stays as it is must not be read aloud again.
-    if (this.#length && line.textContent !== hint) line.textContent = hint;
+    if (this.#clips.length && line.textContent !== hint) line.textContent = hint;
     this.room.mark("ready", mayVote);
   }
 
   #drawClip(node) {
     const { letter } = node.dataset;
-    const clip = this.#clips[letter];
-    node.disabled = !clip;
-    node.setAttribute("aria-pressed", String(this.#playing === letter));
-    const left = this.trial.needed - this.#covered(letter);
+    const isThere = this.#clips.has(letter);
+    node.disabled = !isThere;
+    node.setAttribute("aria-pressed", String(this.#clips.playing === letter));
+    const left = this.trial.needed - this.#clips.covered(letter);
     const text = left <= 0 ? "heard" : `${left.toFixed(1)} s to go`;
-    node.querySelector(".lab-heard").textContent = clip ? text : "loading";
+    node.querySelector(".lab-heard").textContent = isThere ? text : "loading";
   }
 }

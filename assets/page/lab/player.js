@@ -7,10 +7,11 @@ const RAMP = 0.005; // seconds of fade at each start and stop: a cut within a wa
 // that is to begin now would be over before it is known there.
 const LEAD = 0.05;
 const EXCERPT_FADE = 0.05; // seconds
+const QUIET_MS = 500; // from a stop until the browser's sound is switched off, which saves power
 
 export class Player {
   #context = null; // AudioContext, made with the first clip
-  #playback = null; // {clip, source, gain, began, offset}
+  #playback = null; // {clip, source, gain, began, offset, until}
   #requests = 0;
 
   // `changed` is called when a clip has started, when it has come to its end, and when another
@@ -26,9 +27,9 @@ export class Player {
 
   // Seconds from the start of the clip that is playing.
   get position() {
-    const { clip, began, offset } = this.#playback;
+    const { began, offset, until } = this.#playback;
     const played = Math.max(0, this.#context.currentTime - began);
-    return Math.min(offset + played, clip.buffer.duration);
+    return Math.min(offset + played, until);
   }
 
   // The same as a part of the clip's length.
@@ -41,11 +42,27 @@ export class Player {
     return this.#playback.offset;
   }
 
-  // An AudioBuffer from an audio file in base64.
+  // An AudioBuffer from an audio file: its bytes, or the same in base64.
   async decode(file) {
+    if (typeof file !== "string") return this.#opened.decodeAudioData(file);
     const bytes = Uint8Array.from(atob(file), (char) => char.charCodeAt(0));
-    this.#context ??= new AudioContext();
-    return this.#context.decodeAudioData(bytes.buffer);
+    return this.#opened.decodeAudioData(bytes.buffer);
+  }
+
+  // An AudioBuffer of what each ear hears: Float32Arrays of one length.
+  fromSamples(left, right, sampleRate) {
+    const buffer = this.#opened.createBuffer(2, left.length, sampleRate);
+    buffer.copyToChannel(left, 0);
+    buffer.copyToChannel(right, 1);
+    return buffer;
+  }
+
+  get #opened() {
+    if (!this.#context) {
+      this.#context = new AudioContext();
+      this.#context.suspend();
+    }
+    return this.#context;
   }
 
   // The first `seconds` of each buffer, one after the other, faded out where they are cut.
@@ -66,7 +83,8 @@ export class Player {
     return excerpt;
   }
 
-  async play(clip, offset = 0) {
+  // Plays a clip from `offset` to `until`, in seconds.
+  async play(clip, offset = 0, until = clip.buffer.duration) {
     this.stop();
     document.dispatchEvent(new CustomEvent("dia-play", { detail: this }));
     const request = this.#requests;
@@ -76,18 +94,22 @@ export class Player {
     const source = this.#context.createBufferSource();
     const { gain } = this.#connect(source);
     const began = this.#context.currentTime + LEAD;
-    const playback = { clip, source, gain, began, offset };
+    const playback = { clip, source, gain, began, offset, until };
     gain.setValueAtTime(0, began);
     gain.linearRampToValueAtTime(1, began + RAMP);
+    if (until < clip.buffer.duration) {
+      gain.setValueAtTime(1, began + until - offset - RAMP);
+      gain.linearRampToValueAtTime(0, began + until - offset);
+    }
     source.buffer = clip.buffer;
     source.addEventListener("ended", () => {
       if (this.#playback === playback) {
-        this.stop(clip.buffer.duration);
+        this.stop(until);
         if (clip.ended) clip.ended();
         this.changed();
       }
     });
-    source.start(began, offset);
+    source.start(began, offset, until - offset);
     this.#playback = playback;
     this.changed();
   }
@@ -106,10 +128,13 @@ export class Player {
     this.#playback = null;
     // Not within the fade at its start.
     const end = Math.max(this.#context.currentTime + LEAD, began + RAMP);
+    gain.cancelScheduledValues(end);
     gain.setValueAtTime(1, end);
     gain.linearRampToValueAtTime(0, end + RAMP);
     source.stop(end + RAMP);
     clip.stopped(offset, Math.max(offset, position));
+    const request = this.#requests;
+    setTimeout(() => { if (request === this.#requests) this.#context.suspend(); }, QUIET_MS);
   }
 
   #connect(source) {

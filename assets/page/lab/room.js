@@ -2,7 +2,8 @@
 // gradio starts it with: element, props.value ({key, id, tick}), server.ask(question), watch,
 // trigger. Which side is which is not known here until the server sends the result.
 
-import { make } from "./dom.js";
+import { make } from "../dom.js";
+import { isOfControl } from "./keys.js";
 import { forget, recall, remember, rememberFront } from "./memory.js";
 import { Pair } from "./pair.js";
 import { Player } from "./player.js";
@@ -274,26 +275,7 @@ export class Room {
   // Keys
 
   #press(event) {
-    if (!this.#isShown() || !this.pair) return;
-    if (event.ctrlKey || event.metaKey || event.altKey || event.repeat) return;
-    const { key, target } = event;
-    if (isTyping(target) || (key === " " && ownsSpace(target))) return;
-    if (key.startsWith("Arrow") && ownsArrows(target)) return;
+    if (!this.#isShown() || !this.pair || isOfControl(event)) return;
     if (this.pair.press(event)) event.preventDefault();
   }
-}
-
-function isTyping(target) {
-  return target.isContentEditable || /^(TEXTAREA|SELECT)$/.test(target.tagName)
-    || (target.tagName === "INPUT" && !/^(radio|checkbox|range)$/.test(target.type));
-}
-
-function ownsArrows(target) {
-  return target.tagName === "INPUT" || target.closest("[role=tablist]") !== null;
-}
-
-// On a button or an open choice, space is that control's own.
-function ownsSpace(target) {
-  return /^(BUTTON|A|SUMMARY)$/.test(target.tagName)
-    || (target.type === "checkbox" || (target.type === "radio" && !target.checked));
 }

@@ -1,7 +1,7 @@
 // The volume check before the first pair: the beginnings of both clips, at the level of the test.
 // It treats both sides alike, and does not count as listening.
 
-import { make, makeButton, makeGroup } from "./dom.js";
+import { make, makeButton, makeGroup } from "../dom.js";
 
 const SECONDS = 1.5; // of each clip
 const LABEL = "Play a short sample";

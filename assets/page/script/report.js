@@ -26,7 +26,8 @@ export class Report {
     const removed = new AbortController();
     document.addEventListener("input", ({ target }) => {
       if (!this.#element.isConnected) removed.abort();
-      else if (this.#field.has(target)) this.#show();
+      // After `replace`, which writes the text before it notes what was replaced.
+      else if (this.#field.has(target)) queueMicrotask(() => this.#show());
     }, { signal: removed.signal });
   }
 

@@ -18,21 +18,21 @@ class TextField {
   }
 
   // Opening an accordion creates its fields again.
-  get #area() {
+  get area() {
     return document.querySelector(this.#selector);
   }
 
   get text() {
-    return this.#area?.value;
+    return this.area?.value;
   }
 
   has(node) {
-    return node === this.#area;
+    return node === this.area;
   }
 
   // Screen readers read the element with the field.
   describe(element) {
-    const area = this.#area;
+    const area = this.area;
     if (!area) return;
     element.id ||= `${area.closest("[id]").id}-described`;
     area.setAttribute("aria-describedby", element.id);
@@ -56,15 +56,20 @@ class TextField {
 
   // Writes like typing, so that Ctrl+Z undoes it and gradio gets an input event.
   #write(text) {
-    const area = this.#area;
+    this.insert(0, this.area.value.length, text);
+    // On a touch screen, the keyboard would cover the page.
+    if (window.matchMedia("(pointer: coarse)").matches) this.area.blur();
+  }
+
+  // Put a text in the place of the characters from start to end; the cursor is then after it.
+  insert(start, end, text) {
+    const { area } = this;
     area.focus({ preventScroll: true });
-    area.select();
+    area.setSelectionRange(start, end);
     // Although deprecated, the only way to add to the browser's undo history.
     if (!document.execCommand(text ? "insertText" : "delete", false, text)) {
-      area.value = text;
+      area.setRangeText(text, start, end, "end");
       area.dispatchEvent(new Event("input", { bubbles: true }));
     }
-    // On a touch screen, the keyboard would cover the page.
-    if (window.matchMedia("(pointer: coarse)").matches) area.blur();
   }
 }

@@ -1,10 +1,11 @@
 // The player of the take: the same one while it is generated and when it is finished.
 // gradio starts it with: element, props.value ({rate} of the chosen model, LiveRun.state of a run,
-// and {take: {file, rate, label}} of a finished take), server.hear({run, from}), watch.
+// and {take} of a finished take as `player_take` makes it), server.hear({run, from}), watch.
 
 import { Arrival, samplesOf } from "./arrival.js";
 import { Sound } from "./sound.js";
 import { Waveform } from "./waveform.js";
+import { SpokenWords } from "./words.js";
 
 const DRAW_MS = 100;
 const ENOUGH_SECONDS = 0.3; // that arrived before playback starts: a late piece leaves no gap
@@ -19,6 +20,7 @@ export class TakePlayer {
   #server;
   #parts;
   #waveform;
+  #spoken;
   #sound = new Sound(() => this.#advance());
   #arrival = null; // of the run whose sound this is
   #file = null; // of the finished take whose sound this is, or soon will be
@@ -38,6 +40,7 @@ export class TakePlayer {
       ["play", "position", "time", "speed", "text", "switch", "label"].map((name) =>
         [name, find(name)]));
     this.#waveform = new Waveform(find("waveform"));
+    this.#spoken = new SpokenWords(find("words"));
     this.#listen();
     setInterval(() => { if (this.#wanted || this.#sound.isPlaying) this.#advance(); }, DRAW_MS);
     new ResizeObserver(() => this.#draw()).observe(element);
@@ -123,6 +126,7 @@ export class TakePlayer {
   #clear(rate = 0) {
     this.#sound.reset(rate);
     this.#waveform.clear();
+    this.#spoken.set();
     this.#arrival = this.#file = null;
     this.#wanted = this.#isNow = this.#isFinal = false;
     this.#problem = "";
@@ -134,6 +138,7 @@ export class TakePlayer {
     if (rate) this.#rate = rate;
     if (run && this.#arrival?.run !== run) this.#begin(run);
     if (run) this.#arrival.update({ rate: this.#rate, ...state });
+    if (run && !take) this.#spoken.update(state);
     if (take && take.file !== this.#file) this.#load(take, Boolean(run) && !take.label);
     this.#parts.label.textContent = take?.label ?? "";
     this.#advance();
@@ -158,6 +163,7 @@ export class TakePlayer {
   async #load(take, isSame) {
     if (!isSame) this.#clear(take.rate);
     this.#file = take.file;
+    this.#spoken.set(take);
     const samples = await samplesOf(take.file, take.rate).catch(() => null);
     if (this.#file !== take.file) return;
     if (samples) {
@@ -228,6 +234,7 @@ export class TakePlayer {
     if (time.textContent !== words) time.textContent = words;
     const message = this.#words(state);
     if (text.textContent !== message) text.textContent = message;
+    this.#spoken.show(position);
     this.#draw();
   }
 

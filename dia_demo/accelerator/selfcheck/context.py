@@ -10,8 +10,8 @@ from torch import Tensor, nn
 from dia_demo.accelerator.backend import Backend, Card
 from dia_demo.accelerator.device_model import DeviceModel
 from dia_demo.config import ModelConfig
-from dia_demo.model.checkpoint import DTYPES
 from dia_demo.model.dia import Dia
+from dia_demo.model.weights.checkpoint import DTYPES
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ class CheckContext:
     def device_model(self) -> DeviceModel:
         """The checkpoint on the device, copied at the first access."""
         if self._device_model is None:
-            self._device_model = DeviceModel.copy_of(self.reference, self.backend, self.dtype)
+            self._device_model = DeviceModel.from_model(self.reference, self.backend, self.dtype)
         return self._device_model
 
     def tolerance(self, name: str) -> float:
@@ -108,6 +108,6 @@ class CheckContext:
         return sorted(shapes)
 
 
-def within(lengths: tuple[int, ...], limit: int) -> list[int]:
+def limit_lengths(lengths: tuple[int, ...], limit: int) -> list[int]:
     """The lengths up to the limit, and the limit itself in place of longer ones."""
     return sorted({min(length, limit) for length in lengths})

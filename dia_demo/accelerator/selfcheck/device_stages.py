@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from dia_demo.accelerator.selfcheck.context import CheckContext
-from dia_demo.accelerator.selfcheck.op_stages import HALVES, random
+from dia_demo.accelerator.selfcheck.op_stages import BRANCHES, random
 from dia_demo.accelerator.selfcheck.recorder import StageRecorder
 
 # Weights, caches and temporary tensors, as a multiple of the weights.
@@ -70,7 +70,7 @@ def selection(context: CheckContext, recorder: StageRecorder) -> None:
     order = torch.stack(
         [
             torch.randperm(size, generator=torch.Generator().manual_seed(seed))
-            for seed in range(HALVES * decoder.num_channels)
+            for seed in range(BRANCHES * decoder.num_channels)
         ]
     )
     logits = order.float() * (12 / size)
@@ -132,7 +132,7 @@ def copies(context: CheckContext, recorder: StageRecorder) -> None:
 def _repeat_same_input(context: CheckContext, recorder: StageRecorder) -> None:
     decoder, where = context.config.decoder, "the same input again"
     weight = random(decoder.hidden_size, decoder.hidden_size) / decoder.hidden_size**0.5
-    weight, x = context.put(weight), context.put(random(HALVES, decoder.hidden_size, seed=2))
+    weight, x = context.put(weight), context.put(random(BRANCHES, decoder.hidden_size, seed=2))
     recorder.begin(where)
     first = None
     for _ in range(context.plan.same_repeats):
@@ -154,20 +154,23 @@ def codec_layers(context: CheckContext, recorder: StageRecorder) -> None:
     transposed_kernel = random(channels, channels // 2, 16, seed=3) / (2 * channels) ** 0.5
     alpha = random(1, channels, 1, seed=4).abs() + 0.5
 
-    def dilated(x: Tensor, w: Tensor, dilation: int) -> Tensor:
+    def dilated_conv(x: Tensor, w: Tensor, dilation: int) -> Tensor:
         return functional.conv1d(x, w, dilation=dilation, padding=3 * dilation)
 
-    def transposed(x: Tensor, w: Tensor) -> Tensor:
+    def transposed_conv(x: Tensor, w: Tensor) -> Tensor:
         return functional.conv_transpose1d(x, w, stride=8, padding=4)
 
     def snake(x: Tensor, alpha: Tensor) -> Tensor:
         return x + (alpha * x).sin().pow(2) / alpha
 
     cases: dict[str, tuple[Callable[..., Tensor], tuple[Tensor, ...]]] = {
-        f"convolution dilated by {dilation}": (partial(dilated, dilation=dilation), (x, kernel))
+        f"convolution dilated by {dilation}": (
+            partial(dilated_conv, dilation=dilation),
+            (x, kernel),
+        )
         for dilation in (1, 3, 9)
     }
-    cases["transposed convolution"] = transposed, (x, transposed_kernel)
+    cases["transposed convolution"] = transposed_conv, (x, transposed_kernel)
     cases["snake"] = snake, (x, alpha)
     for name, (compute, inputs) in cases.items():
         recorder.begin(name)

@@ -77,18 +77,18 @@ def _check_argmax(
 def _next_codes(
     logits: Tensor, config: ModelConfig, generator: torch.Generator, position: int
 ) -> Tensor:
-    """Codes [B, C] sampled from the CPU's conditional half; BOS as long as the delay pattern
+    """Codes [B, C] sampled from the CPU's conditional branch; BOS as long as the delay pattern
     requires."""
     probs = logits[0, :, : config.num_codes].softmax(-1)
     sampled = torch.multinomial(probs, 1, generator=generator).view(-1)
     delays = torch.tensor(config.delay_pattern)
     codes = torch.where(position < delays, config.decoder.bos, sampled)
-    return codes.view(1, -1).expand(config.guided_halves, -1)
+    return codes.view(1, -1).expand(config.guided_branches, -1)
 
 
 def _first_codes(config: ModelConfig) -> Tensor:
-    """BOS for each half of a row with guidance."""
-    shape = (config.guided_halves, 1, config.codes_per_step)
+    """BOS for each branch of a row with guidance."""
+    shape = (config.guided_branches, 1, config.codes_per_step)
     return torch.full(shape, config.decoder.bos)
 
 
@@ -102,7 +102,7 @@ def soak(context: CheckContext, recorder: StageRecorder) -> None:
     recorder.begin("the first row")
     model.drift()
     _run_row(model, ROW_STEPS, plan.soak_steps)
-    used_before = _used(context)
+    used_before = _used_bytes(context)
     began, done = perf_counter(), 0
     while done < plan.soak_steps and perf_counter() - began < plan.soak_seconds:
         recorder.begin(f"step {done + 1} of the soak")
@@ -114,7 +114,7 @@ def soak(context: CheckContext, recorder: StageRecorder) -> None:
                 f"(allowed {MAX_DRIFT:.0e}), the device drifts"
             )
             break
-    growth = max(0, _used(context) - used_before - MEMORY_SLACK)
+    growth = max(0, _used_bytes(context) - used_before - MEMORY_SLACK)
     base = max(used_before, context.weight_bytes)
     recorder.measure(growth / base, f"memory in use after {done} steps")
     seconds = perf_counter() - began
@@ -139,12 +139,12 @@ def _run_row(model: DecoderModel, steps: int, at_most: int) -> int:
                 where = f"step {step + 1} of a row"
                 raise ArithmeticError(f"NaN or infinity among the logits at {where}")
             argmax = logits[:1, :, : config.num_codes].argmax(dim=-1)
-            frames.append(argmax.expand(config.guided_halves, -1).contiguous())
+            frames.append(argmax.expand(config.guided_branches, -1).contiguous())
         codes = torch.cat(frames, -1).unsqueeze(1)
     return steps
 
 
-def _used(context: CheckContext) -> int:
+def _used_bytes(context: CheckContext) -> int:
     context.backend.synchronize()
     return context.backend.memory().used
 

@@ -7,12 +7,12 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from dia_demo.accelerator.selfcheck.context import CheckContext, within
+from dia_demo.accelerator.selfcheck.context import CheckContext, limit_lengths
 from dia_demo.accelerator.selfcheck.recorder import StageRecorder
 from dia_demo.model.kv_cache import RowCache
 from dia_demo.model.layers import RMSNorm, Rotary, attend, rotate
 
-HALVES = 2
+BRANCHES = 2
 # q [B, T, H, K], k and v [B, G, S, K].
 AttentionInputs = tuple[Tensor, Tensor, Tensor]
 
@@ -52,11 +52,11 @@ def attention(context: CheckContext, recorder: StageRecorder) -> None:
     _poison(context)
     plan, decoder = context.plan, context.config.decoder
     heads, kv_heads, width = decoder.num_heads, decoder.num_kv_heads, decoder.head_dim
-    for length in within(plan.self_lengths, decoder.max_positions):
+    for length in limit_lengths(plan.self_lengths, decoder.max_positions):
         case = _case(1, heads, kv_heads, length, width)
         _attend_often(context, recorder, case, f"self-attention over {length}")
     cross_heads = decoder.cross_num_heads, decoder.cross_num_kv_heads
-    for length in within(plan.cross_lengths, context.config.encoder.max_positions):
+    for length in limit_lengths(plan.cross_lengths, context.config.encoder.max_positions):
         case = _case(1, *cross_heads, length, decoder.cross_head_dim)
         _attend_often(context, recorder, case, f"cross-attention over {length}")
     length = min(17, decoder.max_positions)
@@ -77,12 +77,12 @@ def _poison(context: CheckContext) -> None:
 
 def _case(steps: int, heads: int, kv_heads: int, length: int, width: int) -> AttentionInputs:
     """Inputs whose attention is as peaked as Dia's (scale 1.0)."""
-    q = random(HALVES, steps, heads, width, seed=2) * 3 / width**0.5
-    k = random(HALVES, kv_heads, length, width, seed=3)
-    return q, k, random(HALVES, kv_heads, length, width, seed=4)
+    q = random(BRANCHES, steps, heads, width, seed=2) * 3 / width**0.5
+    k = random(BRANCHES, kv_heads, length, width, seed=3)
+    return q, k, random(BRANCHES, kv_heads, length, width, seed=4)
 
 
-def _on_device(context: CheckContext, case: AttentionInputs) -> AttentionInputs:
+def _put_on_device(context: CheckContext, case: AttentionInputs) -> AttentionInputs:
     """q, and views of k and v as the cache returns them: the slots after their end are NaN."""
     q, k, v = case
     slots = k.shape[2] + 7
@@ -104,7 +104,7 @@ def _attend_often(
     recorder.begin(where)
     q, k, v = case
     expected = attend(q, k, v, causal=causal)
-    device_q, device_k, device_v = _on_device(context, case)
+    device_q, device_k, device_v = _put_on_device(context, case)
     for _ in range(context.plan.attention_repeats):
         with context.backend.active():
             result = attend(device_q, device_k, device_v, causal=causal)
@@ -113,7 +113,7 @@ def _attend_often(
 
 def _note_fused(context: CheckContext, recorder: StageRecorder, case: AttentionInputs) -> None:
     q, k, v = case
-    expected, device_case = attend(q, k, v), _on_device(context, case)
+    expected, device_case = attend(q, k, v), _put_on_device(context, case)
     fused = StageRecorder(recorder.tolerance)
     members = SDPBackend.__members__.values()
     forms: list[SDPBackend] = [form for form in members if form != SDPBackend.ERROR]
@@ -143,7 +143,7 @@ def _norms(context: CheckContext, recorder: StageRecorder) -> None:
     for name, config in (("encoder", context.config.encoder), ("decoder", context.config.decoder)):
         where = f"RMSNorm of the {name}"
         recorder.begin(where)
-        x, weight = random(HALVES, 3, config.hidden_size), random(config.hidden_size, seed=2)
+        x, weight = random(BRANCHES, 3, config.hidden_size), random(config.hidden_size, seed=2)
         norm, device_x = RMSNorm(config.hidden_size, config.norm_eps), backend.put(x)
         norm.weight = nn.Parameter(backend.put(weight), requires_grad=False)
         with backend.active():
@@ -156,8 +156,8 @@ def _rotation(context: CheckContext, recorder: StageRecorder) -> None:
     decoder, backend = context.config.decoder, context.backend
     recorder.begin("rotary positions")
     last = decoder.max_positions - 1
-    positions = torch.tensor([[0, 1, last // 2, last]]).expand(HALVES, -1)
-    heads = random(HALVES, 4, decoder.num_heads, decoder.head_dim)
+    positions = torch.tensor([[0, 1, last // 2, last]]).expand(BRANCHES, -1)
+    heads = random(BRANCHES, 4, decoder.num_heads, decoder.head_dim)
     tables = decoder.head_dim, decoder.rope_theta, decoder.max_positions
     expected = rotate(heads, Rotary(*tables, torch.device("cpu")).at(positions))
     device_positions, device_heads = backend.put(positions), context.put(heads)
@@ -169,7 +169,7 @@ def _rotation(context: CheckContext, recorder: StageRecorder) -> None:
 def _gate_and_embeddings(context: CheckContext, recorder: StageRecorder) -> None:
     decoder, backend = context.config.decoder, context.backend
     recorder.begin("gated SiLU")
-    both = random(HALVES, 1, 2 * decoder.intermediate_size)
+    both = random(BRANCHES, 1, 2 * decoder.intermediate_size)
     gate, up = both.chunk(2, dim=-1)
     device_both = context.put(both)
     with backend.active():
@@ -178,7 +178,7 @@ def _gate_and_embeddings(context: CheckContext, recorder: StageRecorder) -> None
     recorder.compare(context.fetch(out), functional.silu(gate) * up, "gated SiLU")
     recorder.begin("summed embeddings")
     table = random(decoder.num_channels * decoder.vocab_size, min(64, decoder.hidden_size))
-    codes = torch.arange(HALVES * decoder.num_channels).view(HALVES, 1, -1) * 7 % len(table)
+    codes = torch.arange(BRANCHES * decoder.num_channels).view(BRANCHES, 1, -1) * 7 % len(table)
     device_table, device_codes = context.put(table), backend.put(codes)
     with backend.active():
         out = functional.embedding(device_codes, device_table).sum(dim=2, dtype=torch.float32)
@@ -191,13 +191,13 @@ def _cache_writes(context: CheckContext, recorder: StageRecorder) -> None:
     decoder, backend = context.config.decoder, context.backend
     count = min(270, decoder.max_positions)
     first = count - 20 if count > 20 else 1
-    shape = (HALVES, count, decoder.num_kv_heads, decoder.head_dim)
+    shape = (BRANCHES, count, decoder.num_kv_heads, decoder.head_dim)
     k, v = (random(*shape, seed=seed).to(context.dtype) for seed in (5, 6))
     recorder.begin("cache write")
     device_k, device_v = backend.put(k), backend.put(v)
     with backend.active():
         text = [(device_k[:1, :1].transpose(1, 2),) * 2]
-        cache = RowCache(decoder, [text] * HALVES, count)
+        cache = RowCache(decoder, [text] * BRANCHES, count)
         for start, end in [(0, first), *((at, at + 1) for at in range(first, count))]:
             cache.reserve(end - start)
             part = slice(start, end)
@@ -212,15 +212,15 @@ def _cache_writes(context: CheckContext, recorder: StageRecorder) -> None:
 
 def _reshapes(context: CheckContext, recorder: StageRecorder) -> None:
     backend = context.backend
-    x = random(HALVES, 3, 5, 8).to(context.dtype)
+    x = random(BRANCHES, 3, 5, 8).to(context.dtype)
     recorder.begin("reshape of non-contiguous data")
     device_x = backend.put(x)
     with backend.active():
-        reshaped = device_x.transpose(1, 2).reshape(HALVES, 5, 24)
+        reshaped = device_x.transpose(1, 2).reshape(BRANCHES, 5, 24)
         second = device_x.chunk(2, dim=-1)[1].contiguous()
     recorder.compare_bits(
         backend.fetch(reshaped),
-        x.transpose(1, 2).reshape(HALVES, 5, 24),
+        x.transpose(1, 2).reshape(BRANCHES, 5, 24),
         "reshape of non-contiguous data",
     )
     recorder.compare_bits(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from pathlib import Path
@@ -60,16 +59,6 @@ class StageReport:
     findings: tuple[str, ...] = ()
     facts: tuple[str, ...] = ()
 
-    @classmethod
-    def from_dict(cls, raw: Mapping) -> StageReport:
-        """Raises KeyError, TypeError or ValueError for anything else than a stage's fields."""
-        converted = {
-            "verdict": StageVerdict(raw["verdict"]),
-            "findings": tuple(raw["findings"]),
-            "facts": tuple(raw["facts"]),
-        }
-        return cls(**{**raw, **converted})
-
     def as_text(self) -> str:
         measured = "nothing measured" if self.error is None else f"{self.error:.1e}"
         head = (
@@ -110,7 +99,7 @@ class VerdictKey:
     checkpoint: str
     precision: str
 
-    def changed(self, other: VerdictKey) -> tuple[str, ...]:
+    def changed_fields(self, other: VerdictKey) -> tuple[str, ...]:
         """Names of the fields that differ."""
         mine, theirs = asdict(self), asdict(other)
         return tuple(name for name in mine if mine[name] != theirs[name])
@@ -183,20 +172,6 @@ class SelfCheckReport:
         summary = {"passed": self.passed, "worth_it": self.worth_it}
         return summary | {"problems": list(self.problems)} | asdict(self)
 
-    @classmethod
-    def from_dict(cls, raw: Mapping) -> SelfCheckReport:
-        """Raises KeyError, TypeError or ValueError for anything that `to_dict` did not write."""
-        return cls(
-            key=VerdictKey(**raw["key"]),
-            card=Card(**raw["card"]),
-            model=str(raw["model"]),
-            made_at=str(raw["made_at"]),
-            stages=tuple(StageReport.from_dict(stage) for stage in raw["stages"]),
-            race=None if raw["race"] is None else Race(**raw["race"]),
-            seconds=float(raw["seconds"]),
-            failure=str(raw["failure"]),
-        )
-
     def save(self, path: Path) -> Path:
         """Write JSON (.json) or text (any other suffix). Raises RunError if writing fails."""
         is_json = path.suffix.lower() == ".json"
@@ -208,13 +183,13 @@ class SelfCheckReport:
         return path
 
 
-def with_stage(report: SelfCheckReport, stage: StageReport) -> SelfCheckReport:
+def add_stage(report: SelfCheckReport, stage: StageReport) -> SelfCheckReport:
     """The report with one more stage, in place of an earlier one of that number."""
     others = [other for other in report.stages if other.number != stage.number]
     stages = sorted([*others, stage], key=lambda stage: stage.number)
     return replace(report, stages=tuple(stages))
 
 
-def finite(value: float) -> float | None:
+def finite_or_none(value: float) -> float | None:
     """None in place of NaN and infinity, which JSON does not have: findings mention them."""
     return value if math.isfinite(value) else None

@@ -23,13 +23,13 @@ from dia_demo.accelerator.selfcheck.report import (
     StageReport,
     StageVerdict,
     VerdictKey,
-    with_stage,
+    add_stage,
 )
-from dia_demo.accelerator.selfcheck.stages import aborted, run_stages
+from dia_demo.accelerator.selfcheck.stages import aborted_report, run_stages
 from dia_demo.engine.family import ModelInfo
 from dia_demo.errors import DiaDemoError
 from dia_demo.machine.child_process import Failure
-from dia_demo.model import checkpoint
+from dia_demo.model.weights import checkpoint
 from dia_demo.task import result_of
 
 
@@ -80,7 +80,7 @@ def check(
                     number = answer
                     doing = f"{number}. {STAGES[number]}"
                 case StageReport():
-                    report, number = with_stage(report, answer), 0
+                    report, number = add_stage(report, answer), 0
                 case str():
                     doing, limit = answer, spec.plan.loading_limit
                 case Race():
@@ -90,7 +90,9 @@ def check(
     except DiaDemoError as error:
         if number:
             seconds = perf_counter() - stage_began
-            report = with_stage(report, aborted(number, spec.key.precision, str(error), seconds))
+            report = add_stage(
+                report, aborted_report(number, spec.key.precision, str(error), seconds)
+            )
         else:
             report = replace(report, failure=str(error))
     finally:

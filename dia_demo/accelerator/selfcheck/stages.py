@@ -10,7 +10,7 @@ from dia_demo.accelerator.backend import explain
 from dia_demo.accelerator.selfcheck import device_stages, model_stages, op_stages
 from dia_demo.accelerator.selfcheck.context import TOLERANCES, CheckContext
 from dia_demo.accelerator.selfcheck.recorder import StageRecorder
-from dia_demo.accelerator.selfcheck.report import STAGES, StageReport, StageVerdict, finite
+from dia_demo.accelerator.selfcheck.report import STAGES, StageReport, StageVerdict, finite_or_none
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ def run_stages(
     failed: list[int] = []
     for stage in ALL:
         if failed and (failed[0] == 1 or stage.number == 9):
-            report = _skipped(stage, failed[0])
+            report = _skipped_report(stage, failed[0])
         else:
             begin(stage.number)
             report = run_stage(stage, context)
@@ -84,14 +84,14 @@ def run_stage(stage: Stage, context: CheckContext) -> StageReport:
         verdict=verdict,
         tolerance=recorder.tolerance,
         unit=stage.unit,
-        error=finite(recorder.error) if recorder.measured else None,
+        error=finite_or_none(recorder.error) if recorder.measured else None,
         seconds=perf_counter() - began,
         findings=recorder.findings,
         facts=tuple(recorder.facts),
     )
 
 
-def aborted(number: int, precision: str, finding: str, seconds: float) -> StageReport:
+def aborted_report(number: int, precision: str, finding: str, seconds: float) -> StageReport:
     """The report of a stage whose process hung or died, so that it could not report itself."""
     stage = ALL[number - 1]
     return StageReport(
@@ -105,7 +105,7 @@ def aborted(number: int, precision: str, finding: str, seconds: float) -> StageR
     )
 
 
-def _skipped(stage: Stage, failed: int) -> StageReport:
+def _skipped_report(stage: Stage, failed: int) -> StageReport:
     facts = (f"not run: stage {failed} failed",)
     return StageReport(
         stage.number, stage.title, StageVerdict.SKIPPED, 0.0, stage.unit, facts=facts

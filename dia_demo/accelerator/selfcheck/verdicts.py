@@ -10,6 +10,7 @@ from pathlib import Path
 
 from dia_demo.accelerator.selfcheck.report import SelfCheckReport, VerdictKey
 from dia_demo.files import write_atomic
+from dia_demo.untrusted import parse_as
 
 MAX_REPORTS = 32
 
@@ -33,12 +34,12 @@ class VerdictStore:
         """The latest report with exactly this key."""
         return next((report for report in reversed(self._reports) if report.key == key), None)
 
-    def expired(self, key: VerdictKey) -> tuple[str, ...]:
+    def expired_fields(self, key: VerdictKey) -> tuple[str, ...]:
         """The fields that changed since a similar device or checkpoint was checked, else empty.
 
         Of several earlier reports, the one with the fewest changes counts.
         """
-        changes = [key.changed(report.key) for report in self._reports if report.key != key]
+        changes = [key.changed_fields(report.key) for report in self._reports if report.key != key]
         near = [names for names in changes if len(names) < 4]
         return min(near, key=len, default=())
 
@@ -60,7 +61,7 @@ class VerdictStore:
             return []
         try:
             raw = json.loads(self.path.read_text(encoding="utf-8"))
-            return [SelfCheckReport.from_dict(report) for report in raw["reports"]]
+            return parse_as(list[SelfCheckReport], raw["reports"])
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             self.note = (
                 f"{self.path} could not be read and is ignored. Earlier self-checks are lost: run "

@@ -43,7 +43,7 @@ class TakeAudio:
     def push(self, samples: np.ndarray) -> np.ndarray:
         """Add float32 [k]; returns the samples of the take that are final."""
         self._unmeasured = np.concatenate([self._unmeasured, samples])
-        self._pending = np.concatenate([self._pending, self._faded_in(samples)])
+        self._pending = np.concatenate([self._pending, self._apply_fade_in(samples)])
         self._received += len(samples)
         whole = len(self._unmeasured) // self._piece * self._piece
         pieces, self._unmeasured = np.split(self._unmeasured, [whole])
@@ -63,7 +63,7 @@ class TakeAudio:
         fading *= self._fade_in[: len(fading)][::-1]
         return np.pad(rest, (0, end - cut)) if self._received else rest
 
-    def _faded_in(self, samples: np.ndarray) -> np.ndarray:
+    def _apply_fade_in(self, samples: np.ndarray) -> np.ndarray:
         gains = self._fade_in[self._received : self._received + len(samples)]
         return np.concatenate([samples[: len(gains)] * gains, samples[len(gains) :]])
 

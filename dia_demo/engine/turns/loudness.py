@@ -46,7 +46,7 @@ class TurnLoudness:
                 self._last_gain = self._gain = self._gain_of(
                     self._pending[: self._measured][:length]
                 )
-            out.append(limited(self._pending[:length] * np.float32(self._gain)))
+            out.append(limit_peaks(self._pending[:length] * np.float32(self._gain)))
             self._pending = self._pending[length:]
             self._returned += length
             if is_whole:
@@ -62,7 +62,7 @@ class TurnLoudness:
         return float(10 ** (gain_db / 20))
 
 
-def limited(samples: np.ndarray) -> np.ndarray:
+def limit_peaks(samples: np.ndarray) -> np.ndarray:
     """Float32 [n] with peaks below PEAK; what is below KNEE stays as it is."""
     size = np.abs(samples)
     room = PEAK - KNEE

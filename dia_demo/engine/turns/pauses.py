@@ -69,17 +69,17 @@ class Pauses:
         start = next((s for s, _ in self._turns.begun if first <= s < self._count), None)
         # Up to the first codes of a turn it may be changed.
         still = len(run) if start is None else start - first
-        mark = self._mark_in(first) if len(run) >= SHORTEST_RUN else None
+        mark = self._find_mark(first) if len(run) >= SHORTEST_RUN else None
         if mark is not None:
             seconds = (BETWEEN_TURNS if mark.ends_turn else WITHIN_TURN)[mark.kind]
             seconds *= 1 + VARIATION * (2 * self._random.random() - 1)
             length = still + round(seconds * self._rate) - len(run)
-            run = [*self._of_length(run[:still], max(length, min(still, 2 * KEPT))), *run[still:]]
+            run = [*self._resize(run[:still], max(length, min(still, 2 * KEPT))), *run[still:]]
         if start is not None:
             self.starts.append(start + self.added)
         return run
 
-    def _of_length(self, run: list[_Frame], length: int) -> list[_Frame]:
+    def _resize(self, run: list[_Frame], length: int) -> list[_Frame]:
         """A silence changed in its middle."""
         self.added += length - len(run)
         if length < len(run):
@@ -88,7 +88,7 @@ class Pauses:
         middle = len(run) // 2
         return [*run[:middle], *[silence] * (length - len(run)), *run[middle:]]
 
-    def _mark_in(self, first: int) -> Mark | None:
+    def _find_mark(self, first: int) -> Mark | None:
         """The mark that is read in the silence from frame `first` up to the current one: the last
         whose word is read by its end and not before."""
         before, after = self._turns.places[first], self._turns.places[self._count]

@@ -14,6 +14,7 @@ import numpy as np
 
 from dia_demo.config import ModelConfig
 from dia_demo.engine.turns.passages import marks_of, passage_of_bytes, passages, speakers_of
+from dia_demo.prompt.voice_traits import TraitsOfBoth, VoiceTraits
 from dia_demo.voices import NO_NAMES, Voice, VoiceNames, VoiceTable
 
 # The share of a turn's first codes that its beginning has at least. One or two of them may differ,
@@ -33,8 +34,8 @@ class TurnVoices:
 
     said: how many bytes of its text a voice prompt says; prompt: its codes [frames, C]. Its
     speakers keep its voice: with the marks of the prompt, if it is a take of this model, else
-    without any. prompt_semitones: its median pitch above 100 Hz, if it has one: another speaker
-    gets a voice away from it. chosen: the voices by name of S1 and S2 that are not the seed's.
+    without any. prompt_voice: how it sounds: another speaker gets a voice away from its pitch, if
+    it has one. chosen: the voices by name of S1 and S2 that are not the seed's.
     with_marks False: who speaks in the prompt is not known, so turns are
     only followed. Frames are the new ones, counted from 0. begun: of each turn so far, and of each
     sentence that begins like a turn, its first frame and its passage. places: of each frame, the
@@ -49,17 +50,18 @@ class TurnVoices:
         said: int = 0,
         *,
         prompt: np.ndarray | None = None,
-        prompt_semitones: float | None = None,
+        prompt_voice: VoiceTraits | None = None,
         chosen: VoiceNames = NO_NAMES,
         with_marks: bool = True,
     ) -> None:
         table = config.voices
         assert table is not None, "the model has voices by name"
-        one, two = (None if name is None else table.named(name) for name in chosen)
-        drawn = dict(enumerate(table.drawn(seed, one, two), start=1))
+        one, two = (None if name is None else table.find(name) for name in chosen)
+        drawn = dict(enumerate(table.draw(seed, one, two), start=1))
         prompted = speakers_of(text[:said]) if said else set()
-        if prompt_semitones is not None and len(prompted) == 1:
-            other = table.drawn_beside(seed, prompt_semitones)
+        semitones = None if prompt_voice is None else prompt_voice.semitones
+        if semitones is not None and len(prompted) == 1:
+            other = table.draw_apart_from(seed, semitones)
             drawn = {1: one or other, 2: two or other}
         self.voices: dict[int, Voice | None] = {
             speaker: None if speaker in prompted else voice for speaker, voice in drawn.items()
@@ -71,9 +73,17 @@ class TurnVoices:
             speaker: no_marks if voice is None else np.array([voice.mark])
             for speaker, voice in self.voices.items()
         }
+        heard: dict[int, int] = {}
         if prompt is not None and said:
             heard = marks_in_prompt(prompt, text[:said], table)
             self._codes |= {speaker: np.array([mark]) for speaker, mark in heard.items()}
+        by_mark = {voice.mark: voice for voice in table.voices}
+        self._traits = {
+            speaker: prompt_voice
+            if prompted == {speaker}
+            else _traits_of(voice or by_mark.get(heard.get(speaker, -1)))
+            for speaker, voice in self.voices.items()
+        }
         self._with_marks = with_marks
         self.table, self.passages = table, passages(text, said)
         self.punctuation = marks_of(text, self.passages)
@@ -100,6 +110,12 @@ class TurnVoices:
             return None
         one, two = (None if voice is None else voice.name for voice in self.voices.values())
         return one, two
+
+    @property
+    def traits(self) -> TraitsOfBoth:
+        """How S1 and S2 should sound, None where it is not known: a voice by name as it was taught,
+        a voice prompt of one speaker as it sounds."""
+        return (self._traits[1], self._traits[2]) if self._with_marks else (None, None)
 
     def steer(
         self, codes: np.ndarray, logits_V: np.ndarray, tokens: np.ndarray, place: int
@@ -195,6 +211,10 @@ class TurnVoices:
     def _latest(self) -> int:
         """Frames from the first code of a turn to its mark."""
         return len(self._start) + int(self._delay[-1])
+
+
+def _traits_of(voice: Voice | None) -> VoiceTraits | None:
+    return None if voice is None else VoiceTraits(voice.semitones, voice.spectrum)
 
 
 def marks_in_prompt(prompt: np.ndarray, text: bytes, table: VoiceTable) -> dict[int, int]:

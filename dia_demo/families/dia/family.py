@@ -14,16 +14,26 @@ from typing import Any
 from dia_demo.checkpoint_config import parse_checkpoint
 from dia_demo.codec.codec import open_codec, random_codec
 from dia_demo.codec.config import CodecFormat, read_codec_format
-from dia_demo.codec.files import find_codec, is_codec_here, remote_codec_files
+from dia_demo.codec.files import HUB_NAME, find_codec
 from dia_demo.config import DecoderConfig, EncoderConfig, ModelConfig
-from dia_demo.engine.calibration import make_takes
 from dia_demo.engine.family import Codecs, Family, ModelInfo, RandomSize
-from dia_demo.engine.memory import why_not_calibrated
+from dia_demo.engine.loading.calibration import make_takes
+from dia_demo.engine.loading.memory import why_not_calibrated
 from dia_demo.engine.row import Row
 from dia_demo.families.dia.profiles import DIA_CONFIG, DIA_NAME, OTHER, PROFILES
 from dia_demo.families.dia.weights import WEIGHTS
-from dia_demo.model.checkpoint import check_tensors
-from dia_demo.model.loading import Calibrator, LoadedModel, Stages, load_model, random_model
+from dia_demo.model.loading import (
+    Calibrator,
+    LoadedModel,
+    PreparedModel,
+    Stages,
+    choose,
+    install_packed,
+    load_model,
+    load_packed,
+    random_model,
+)
+from dia_demo.model.weights.checkpoint import check_tensors
 from dia_demo.text.script import encode_script
 
 _TINY = ModelConfig(
@@ -62,14 +72,26 @@ RANDOM_SIZES = {
 
 def is_config(raw: Mapping[str, Any]) -> bool:
     """Whether a config.json has the layout of transformers' Dia or of nari-labs/dia."""
-    return raw.get("model_type", "dia") == "dia"
+    model = raw.get("model")
+    has_depth = isinstance(model, dict) and "depformer" in model  # Of Dia2.
+    return raw.get("model_type", "dia") == "dia" and not has_depth
 
 
 def load(info: ModelInfo, precision: str, threads: int) -> Stages[LoadedModel]:
     """The model on this CPU; int4 is calibrated first if there is enough memory."""
     assert info.folder is not None, "its files are on this machine"
-    calibrator = Calibrator(make_takes, why_not_calibrated(info))
+    calibrator = Calibrator(make_takes, why_not_calibrated(info, precision))
     return load_model(info.folder, info.config, precision, threads, calibrator)
+
+
+def prepare(info: ModelInfo, precision: str, threads: int) -> Stages[PreparedModel]:
+    """The model in packed form; int4 is calibrated first if there is enough memory."""
+    assert info.folder is not None, "its files are on this machine"
+    choice = yield from choose(info.config, precision, threads)
+    calibrator = Calibrator(make_takes, why_not_calibrated(info, precision))
+    packed = yield from load_packed(info.folder, info.config, precision, threads, calibrator)
+    install = partial(install_packed, packed.dia, choice, precision)
+    return PreparedModel(packed.dia, "" if packed.is_new else packed.note, install)
 
 
 def check_files(info: ModelInfo) -> None:
@@ -87,12 +109,12 @@ DIA_FAMILY = Family(
         read_format=read_codec_format,
         open=open_codec,
         find=find_codec,
-        is_here=is_codec_here,
-        remote_files=remote_codec_files,
+        repository=HUB_NAME,
     ),
     encode=encode_script,
     row=Row,
     load=load,
+    prepare=prepare,
     check_files=check_files,
     weights=WEIGHTS,
     config=DIA_CONFIG,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dia_demo.config import GenerationParams, ModelConfig
 from dia_demo.engine.family import Profile
-from dia_demo.engine.memory import gb
+from dia_demo.engine.loading.memory import gb
 from dia_demo.families.dia.weights import count_weights
 from dia_demo.files import ASSETS
 
@@ -23,10 +23,19 @@ NANO = Profile(
     seconds_per_character=0.075,
     # Measured on 15 scripts of 2 to 7 s: 0.07.
     length_deviation=0.1,
+    # 8 takes at once took 7.5 times as long as one: its weights are in the cache anyway.
+    batch_exponent=0.97,
     normalises=True,
     natural_seconds=None,
     # As measured: its model card.
     hints={"temperature": "Above 1 this voice slurs."},
+    # 96 takes each: 17%, 18% and 21% of words were heard wrongly; the pitch moved by 3.6, 3.6 and
+    # 3.8 semitones; takes of a sentence differed in length by 0.2%, 2.5% and 2.5%.
+    presets={
+        "Consistent": {"temperature": 0.0},
+        "Balanced": {},
+        "Expressive": {"temperature": 1.0},
+    },
     license="apache-2.0",
     language="en",
     included=ASSETS / "nano",

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dia_demo.codec.config import CodecFormat
 from dia_demo.config import ModelConfig
-from dia_demo.engine.calibration import MOST_STEPS, SENTENCES
 from dia_demo.engine.family import Weights
+from dia_demo.engine.loading.calibration import MOST_STEPS, SENTENCES
 from dia_demo.model.linear import decoder_weights
 
 # A running codec of Descript's size; a small one.
@@ -41,13 +41,13 @@ def cache_bytes(config: ModelConfig, precision: str, positions: int) -> int:
     d = config.decoder
     itemsize = 4 if precision == "float32" else 2
     values = 2 * d.num_layers * d.num_kv_heads * d.head_dim * positions
-    return config.guided_halves * values * itemsize
+    return config.guided_branches * values * itemsize
 
 
 def working_bytes(config: ModelConfig) -> int:
     """Caches and rotary tables of one long take."""
     e, d = config.encoder, config.decoder
-    positions = 2 * config.guided_halves * 4 * d.num_layers
+    positions = 2 * config.guided_branches * 4 * d.num_layers
     positions *= config.steps_within(WORKING_POSITIONS)
     caches = positions * d.num_kv_heads * d.head_dim
     # Rotary tables: a cosine and a sine for every position in text and audio.
@@ -62,7 +62,7 @@ def calibration_bytes(config: ModelConfig) -> int:
     caches = 2 * 2 * d.num_layers
     caches *= d.num_kv_heads * d.head_dim + d.cross_num_kv_heads * d.cross_head_dim
     inputs = 4 * (5 * d.hidden_size + d.intermediate_size + 2 * widest)
-    rows = config.guided_halves * len(SENTENCES) * config.steps_within(MOST_STEPS)
+    rows = config.guided_branches * len(SENTENCES) * config.steps_within(MOST_STEPS)
     return rows * (caches + inputs) + 16 * widest**2
 
 

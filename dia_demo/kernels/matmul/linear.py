@@ -8,9 +8,10 @@ from numba import carray
 from dia_demo.kernels import packing
 from dia_demo.kernels.intrinsics import bfloat16_at, cast_like, fetch_add, float32_at
 from dia_demo.kernels.jit import compiled, inlined
+from dia_demo.kernels.matmul.five_bits import gemm_int5_block
 from dia_demo.kernels.matmul.int_microkernels import gemm_int_dot_block, quantize
 from dia_demo.kernels.matmul.microkernels import gemm_block, gemm_int_dequant_block
-from dia_demo.kernels.packing import BFLOAT16, BLOCK, FLOAT32, GROUP, INT4, INT8
+from dia_demo.kernels.packing import BFLOAT16, BLOCK, FLOAT32, GROUP, INT4, INT5, INT8
 
 # So many inputs of a dense block are computed for all slots before the next, to stay in the cache.
 CHUNK = 1024
@@ -41,6 +42,19 @@ def _integer(format, use_dot, weights, x, x_stride, quantized, groups, rows, out
         )  # fmt: skip
     else:
         gemm_int_dequant_block(format, weights, x, x_stride, groups, rows, out, out_stride)
+
+
+@inlined
+def _five_bits(use_dot, weights, x, x_stride, quantized, groups, rows, out, out_stride):
+    """INT5."""
+    if use_dot:
+        stride, scales = groups * GROUP, quantized + rows * groups * GROUP
+        sums = scales + 4 * rows * groups
+        gemm_int5_block(
+            True, weights, quantized, stride, scales, sums, groups, rows, out, out_stride
+        )  # fmt: skip
+    else:
+        gemm_int5_block(False, weights, x, x_stride, x, x, groups, rows, out, out_stride)
 
 
 @inlined
@@ -92,6 +106,11 @@ def _compute_block(precision, use_dot, op, weights, x, x_stride, quantized, rows
             _dense(BFLOAT16, True, weights, x_bf16, bf16_stride, 2, inputs, rows, out, stride)
         else:
             _dense(BFLOAT16, False, weights, x, x_stride, 4, inputs, rows, out, stride)
+    elif precision == INT5:
+        if op.format == INT8:
+            _integer(INT8, use_dot, weights, x, x_stride, quantized, groups, rows, out, stride)
+        else:
+            _five_bits(use_dot, weights, x, x_stride, quantized, groups, rows, out, stride)
     elif precision == INT8 or op.format == INT8:
         _integer(INT8, use_dot, weights, x, x_stride, quantized, groups, rows, out, stride)
     else:

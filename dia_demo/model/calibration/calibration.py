@@ -44,9 +44,11 @@ def calibrate(
     for name, module in list(dia.named_modules()):
         # The encoder, the text's keys and values, and what gives logits.
         if isinstance(module, PackedLinear) and module.precision != "int4":
-            _replace(dia, name, PackedLinear.of(module.dense(torch.float32), WIDEST["int4"]))
+            _replace(
+                dia, name, PackedLinear.from_weight(module.dense(torch.float32), WIDEST["int4"])
+            )
         elif isinstance(module, nn.Linear):
-            _replace(dia, name, PackedLinear.of(module.weight, WIDEST["int4"]))
+            _replace(dia, name, PackedLinear.from_weight(module.weight, WIDEST["int4"]))
 
 
 def _calibrate_layer(
@@ -69,7 +71,7 @@ def _calibrate_layer(
         # The widest inputs take longest.
         names.sort(key=lambda name: -inputs[name][0].shape[-1])
         roundings = {
-            pool.submit(_rounded, dia.get_submodule(name), torch.cat(inputs.pop(name))): name
+            pool.submit(_round_linear, dia.get_submodule(name), torch.cat(inputs.pop(name))): name
             for name in names
         }
         for done, rounding in enumerate(as_completed(roundings), start=1):
@@ -77,7 +79,7 @@ def _calibrate_layer(
             yield (1 + done / len(names)) / 2
 
 
-def _rounded(linear: nn.Module, x_SK: Tensor) -> PackedLinear:
+def _round_linear(linear: nn.Module, x_SK: Tensor) -> PackedLinear:
     """The linear in int4, calibrated on samples of its input."""
     assert isinstance(linear, PackedLinear)
     with torch.inference_mode(), torch_threads(1):
@@ -93,7 +95,7 @@ class _Walk:
         self._cache = dia.encode(take.text, dia.config.defaults.cfg_scale, steps)
         self._cache.reserve(steps)
         self._rotation = dia.rotaries[1].at(torch.arange(steps)[None])
-        codes = torch.from_numpy(take.codes).expand(self._cache.halves, -1, -1)
+        codes = torch.from_numpy(take.codes).expand(self._cache.branches, -1, -1)
         self._x_BTD = dia.decoder.embed(codes, [self._cache])
 
     def advance(self, index: int) -> None:

@@ -18,12 +18,10 @@ from torch import Tensor, nn
 
 from dia_demo.kernels.packing import HALF, padded
 from dia_demo.model.packed_linear import (
+    GRIDS,
+    Grid,
     PackedLinear,
-    int4_blocks,
-    int4_output_scales,
-    int4_rounded_scale,
-    int4_scales,
-    int4_values,
+    rounded_scale,
 )
 
 # Added to the diagonal of the Hessian, relative to its mean: without it, a few inputs that were
@@ -37,8 +35,10 @@ AT_ONCE = 8 * HALF
 HESSIAN_PART = 1024
 
 
-def quantize(weight_KN: Tensor, x_SK: Tensor) -> Generator[float, None, PackedLinear]:
-    """An int4 linear of float32 weights, with little error on S samples of its input.
+def quantize(
+    weight_KN: Tensor, x_SK: Tensor, precision: str = "int4"
+) -> Generator[float, None, PackedLinear]:
+    """A linear of float32 weights in int4 or int5, with little error on S samples of its input.
 
     Yields the fraction done. Temporary memory: 16 bytes for each pair of inputs, besides copies of
     the arguments.
@@ -47,8 +47,8 @@ def quantize(weight_KN: Tensor, x_SK: Tensor) -> Generator[float, None, PackedLi
     missing = padded(inputs) - inputs
     weight_KN = nn.functional.pad(weight_KN, (0, padded(outputs) - outputs, 0, missing))
     x_SK = nn.functional.pad(x_SK.float(), (0, missing))
-    order_K = _largest_first(x_SK)
-    rounding = _Rounding(weight_KN[order_K].contiguous(), x_SK[:, order_K])
+    order_K = _rounding_order(x_SK)
+    rounding = _Rounding(weight_KN[order_K].contiguous(), x_SK[:, order_K], GRIDS[precision])
     yield 0.0
     rounds = [rounding.round_part, *[rounding.improve_part] * SWEEPS]
     for number, round_part in enumerate(rounds):
@@ -56,10 +56,10 @@ def quantize(weight_KN: Tensor, x_SK: Tensor) -> Generator[float, None, PackedLi
             end = min(start + AT_ONCE, padded(inputs))
             round_part(slice(start, end))
             yield (number + end / padded(inputs)) / len(rounds)
-    return PackedLinear(rounding.blocks(order_K.argsort()), "int4", outputs, inputs)
+    return PackedLinear(rounding.blocks(order_K.argsort()), precision, outputs, inputs)
 
 
-def _largest_first(x_SK: Tensor) -> Tensor:
+def _rounding_order(x_SK: Tensor) -> Tensor:
     """The order in which inputs [K] are rounded: by mean square, HALF by HALF."""
     squares_Gg = x_SK.square().mean(0).view(-1, HALF)
     within_Gg = squares_Gg.argsort(dim=1, descending=True, stable=True)
@@ -73,15 +73,15 @@ class _Rounding:
     A group is HALF inputs, which share a scale.
     """
 
-    def __init__(self, weight_KN: Tensor, x_SK: Tensor) -> None:
-        self._weight_KN = weight_KN
+    def __init__(self, weight_KN: Tensor, x_SK: Tensor, grid: Grid) -> None:
+        self._weight_KN, self._grid = weight_KN, grid
         self._hessian_KK = _hessian(x_SK)
         diagonal = self._hessian_KK.diagonal()
         diagonal.add_(DAMPING * diagonal.mean() + LEAST_DAMPING)
         self._feedback_KK, self._importance_K = _decompose(self._hessian_KK)
         self._error_KN, self._value_KN = torch.empty_like(weight_KN), torch.empty_like(weight_KN)
         self._scale_GN = weight_KN.new_empty(len(weight_KN) // HALF, weight_KN.shape[1])
-        self._output_scale_N = int4_output_scales(weight_KN.t().unsqueeze(1)).flatten()
+        self._output_scale_N = grid.output_scales(weight_KN.t().unsqueeze(1)).flatten()
 
     def round_part(self, part: slice) -> None:
         """Choose the scales and values of the groups of `part`; inputs before it must be done."""
@@ -89,7 +89,7 @@ class _Rounding:
         before = slice(part.start)
         target_KN = self._weight_KN[part].addmm(feedback_KK[before, part].t(), error_KN[before])
         for group, later in _groups(part):
-            local, local_later = _shifted(group, part), _shifted(later, part)
+            local, local_later = _shift(group, part), _shift(later, part)
             self._round_group(group, target_KN[local])
             target_KN[local_later].addmm_(feedback_KK[group, later].t(), error_KN[group])
 
@@ -97,11 +97,12 @@ class _Rounding:
         """target_KN: the weights, corrected by the errors of all groups before; it is changed."""
         output_scale_N11 = self._output_scale_N.view(-1, 1, 1)
         importance_K = self._importance_K[group]
-        scale_N = int4_scales(target_KN.t().unsqueeze(1), output_scale_N11, importance_K).flatten()
+        target_N1K = target_KN.t().unsqueeze(1)
+        scale_N = self._grid.scales(target_N1K, output_scale_N11, importance_K).flatten()
         self._scale_GN[group.start // HALF] = scale_N
         step_N = scale_N * self._output_scale_N
         for k in range(group.start, group.stop):
-            value_N = int4_values(target_KN[k - group.start] / step_N)
+            value_N = self._grid.nearest(target_KN[k - group.start] / step_N)
             self._value_KN[k] = value_N
             torch.sub(self._weight_KN[k], value_N * step_N, out=self._error_KN[k])
             feedback = self._feedback_KK[k, k + 1 : group.stop]
@@ -112,7 +113,7 @@ class _Rounding:
         # Half of the gradient of the error on the samples, negated.
         slope_KN = self._hessian_KK[part] @ self._error_KN
         for group, later in _groups(part):
-            local, local_later = _shifted(group, part), _shifted(later, part)
+            local, local_later = _shift(group, part), _shift(later, part)
             before_KN = self._error_KN[group].clone()
             self._improve_group(group, slope_KN[local])
             change_KN = before_KN.sub_(self._error_KN[group])
@@ -126,7 +127,7 @@ class _Rounding:
             column = hessian[k - group.start]
             before_N = self._value_KN[k]
             correction_N = slope_KN[k - group.start] / (column[k - group.start] * step_N)
-            value_N = int4_values(before_N + correction_N)
+            value_N = self._grid.nearest(before_N + correction_N)
             change_N = (value_N - before_N).mul_(step_N)
             self._value_KN[k] = value_N
             self._error_KN[k] -= change_N
@@ -140,7 +141,7 @@ class _Rounding:
         value_KN = self._value_KN[group]
         response_KN = hessian @ value_KN
         change_N = (value_KN * slope_KN).sum(0) / (value_KN * response_KN).sum(0).clamp_(1e-30)
-        scale_N.copy_(int4_rounded_scale((before_N + change_N) / self._output_scale_N))
+        scale_N.copy_(rounded_scale((before_N + change_N) / self._output_scale_N))
         step_N = scale_N * self._output_scale_N
         change_N = step_N - before_N
         self._error_KN[group] -= value_KN * change_N
@@ -154,7 +155,7 @@ class _Rounding:
         scale_GN = self._scale_GN[order_K[::HALF] // HALF]
         value_NGh = self._value_KN[order_K].t().reshape(outputs, groups, HALF)
         output_scale_N11 = self._output_scale_N.view(-1, 1, 1)
-        return int4_blocks(value_NGh, scale_GN.t().unsqueeze(2), output_scale_N11)
+        return self._grid.blocks(value_NGh, scale_GN.t().unsqueeze(2), output_scale_N11)
 
 
 def _groups(part: slice) -> Iterator[tuple[slice, slice]]:
@@ -163,7 +164,7 @@ def _groups(part: slice) -> Iterator[tuple[slice, slice]]:
         yield slice(start, start + HALF), slice(start + HALF, part.stop)
 
 
-def _shifted(inputs: slice, part: slice) -> slice:
+def _shift(inputs: slice, part: slice) -> slice:
     """These inputs, counted from the first one of the part."""
     return slice(inputs.start - part.start, inputs.stop - part.start)
 

@@ -9,9 +9,9 @@ from datetime import date
 
 from dia_demo.errors import InputError
 from dia_demo.files import cache_folder, write_atomic
-from dia_demo.services.bench.report import BenchReport, meaning
-from dia_demo.services.speed.machine_speed import machine_identity
-from dia_demo.untrusted import read_json
+from dia_demo.services.bench.report import BenchReport, summary
+from dia_demo.services.speed.rates import machine_identity
+from dia_demo.untrusted import parse_as, read_json
 
 VERSION, FILE = 1, "benchmark.json"
 
@@ -40,8 +40,8 @@ def last_report() -> tuple[BenchReport, date] | None:
         raw = read_json(path)
         if raw["version"] != VERSION or raw["machine"] != machine_identity():
             return None
-        report = BenchReport.from_json(raw["report"])
-        meaning(report)  # Raises an error for an invalid figure.
+        report = parse_as(BenchReport, raw["report"])
+        summary(report)  # Raises an error for an invalid figure.
         return report, date.fromisoformat(raw["day"])
     except (InputError, ValueError, TypeError, KeyError, AttributeError, ArithmeticError) as error:
         log.info("%s is ignored: %s", path, error)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from dia_demo.config import PRECISIONS, Range, RuntimeConfig
 from dia_demo.engine.family import ModelInfo
-from dia_demo.engine.memory import fitting, gb, needed_bytes
+from dia_demo.engine.loading.memory import fitting_precisions, gb, needed_bytes
 from dia_demo.errors import InputError
 from dia_demo.families.resolve import random_sizes
 from dia_demo.machine import system
@@ -55,7 +55,7 @@ class BenchPlan:
         """Why no precision fits into this machine's memory; None if at least one fits."""
         available = system.memory_bytes()
         info = self.info
-        if available is None or fitting(info, available):
+        if available is None or fitting_precisions(info, available):
             return None
         least = min(needed_bytes(info, precision) for precision in info.config.precisions)
         return f"it needs {gb(least)}, and this machine has {gb(available)}"
@@ -64,7 +64,7 @@ class BenchPlan:
         """The runtime of this plan's runs in a precision."""
         return RuntimeConfig(self.model, precision, threads=self.threads)
 
-    def checked(self) -> BenchPlan:
+    def check(self) -> BenchPlan:
         """The same plan, or an InputError that names the invalid value and the allowed ones.
 
         A hub model that is not on this machine is rejected: a benchmark downloads nothing.

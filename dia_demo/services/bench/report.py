@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from dia_demo.services.bench.plan import BenchPlan
+from dia_demo.services.bench.split import SplitReport, split_report
 from dia_demo.services.measurements.types import (
     CodecResult,
     HardwareResult,
@@ -34,6 +35,7 @@ class FinishedRun(RunResult):
 
     achieved: share of the limit that the best measured bandwidth sets. achieved_then: share of the
     limit by the bandwidth between the run's own steps, since other programs may share the memory.
+    parts: of a model that has parts.
     """
 
     gb_per_step: float
@@ -45,6 +47,7 @@ class FinishedRun(RunResult):
     achieved: float | None
     realtime_limit: float | None
     achieved_then: float | None
+    parts: SplitReport | None
 
     def to_json(self) -> dict[str, Any]:
         """RUN_KEYS first, then the other figures that are known."""
@@ -83,26 +86,6 @@ class BenchReport:
     runs: tuple[RunResult | FailedRun, ...] = ()
     quality: QualityResult | None = None
     failures: dict[str, str] = field(default_factory=dict)
-
-    @classmethod
-    def from_json(cls, raw: Mapping[str, Any]) -> BenchReport:
-        """A report from `dataclasses.asdict` of one that went through JSON."""
-        plan: dict[str, Any] = {
-            name: tuple(value) if isinstance(value, list) else value
-            for name, value in raw["plan"].items()
-        }
-        hardware, codec, quality = raw["hardware"], raw["codec"], raw["quality"]
-        return cls(
-            plan=BenchPlan(**plan),
-            threads=raw["threads"],
-            automatic=raw["automatic"],
-            machine=Machine(**raw["machine"]),
-            hardware=None if hardware is None else HardwareResult.from_json(hardware),
-            codec=None if codec is None else CodecResult(**codec),
-            runs=tuple(FailedRun(**r) if "error" in r else RunResult(**r) for r in raw["runs"]),
-            quality=None if quality is None else QualityResult.from_json(quality),
-            failures=dict(raw["failures"]),
-        )
 
     @property
     def read_gb_s(self) -> float | None:
@@ -163,6 +146,7 @@ def finish_run(run: RunResult, read_gb_s: float | None) -> FinishedRun:
         achieved=limit / seconds if limit else None,
         realtime_limit=audio / limit if limit else None,
         achieved_then=gb / run.read_gb_s_then / seconds if run.read_gb_s_then else None,
+        parts=split_report(run, run.split, read_gb_s) if run.split else None,
     )
 
 
@@ -185,12 +169,12 @@ def pair_ratios(runs: Sequence[RunResult]) -> dict[str, dict[str, float]]:
     return ratios
 
 
-def bound_by_memory(run: FinishedRun) -> bool:
+def is_memory_bound(run: FinishedRun) -> bool:
     """Whether a step's bytes exceed the caches, so that memory bandwidth limits it."""
     return run.gb_per_step >= CACHED_GB
 
 
-def meaning(report: BenchReport) -> str:
+def summary(report: BenchReport) -> str:
     """One or two sentences for people: the time with the automatic choice, then the others."""
     runs = [run for run in report.finished_runs() if run.rows == 1]
     if not runs:

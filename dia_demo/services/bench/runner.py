@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from dia_demo.engine.events import Loading, Waiting
-from dia_demo.engine.placement import place_on_cpu, remember_steps
+from dia_demo.engine.loading.placement import place_on_cpu, remember_losses, remember_steps
 from dia_demo.errors import InputError, RunError
 from dia_demo.families.resolve import random_sizes
 from dia_demo.machine.system import available_bytes
@@ -28,6 +28,7 @@ from dia_demo.services.synthesis import Synthesis
 from dia_demo.services.worker.messages import JobProgress
 from dia_demo.services.worker.worker import JobStopped, run_job
 from dia_demo.task import Task
+from dia_demo.untrusted import parse_as
 
 Worker = Callable[[Job, threading.Event], Generator[JobProgress, None, dict[str, Any]]]
 WORK = {
@@ -68,8 +69,8 @@ def bench(
 ) -> Generator[Waiting | Loading | Measuring, None, BenchReport]:
     """`measure`, after waiting in the queue, with no model in memory and no other run. The result
     is stored and updates the estimates of takes."""
-    plan = plan.checked()
-    with synthesis.alone(cancel) as waiting:
+    plan = plan.check()
+    with synthesis.reserve_machine(cancel) as waiting:
         yield from waiting
         report = yield from measure(plan, cancel)
     keep_report(report)
@@ -95,7 +96,7 @@ def measure(
     Raises InputError, before anything is measured, if no run of the plan is possible here, and
     JobStopped if `cancel` is set; the last Measuring then has the results so far.
     """
-    plan = plan.checked()
+    plan = plan.check()
     report, parts = prepare(plan)
     whole, done = sum(part.weight for part in parts), 0.0
     for part in parts:
@@ -105,28 +106,32 @@ def measure(
             for step in work:
                 if step.results:
                     known |= step.results
-                    report = _with_known(before, part, known)
+                    report = _add_known(before, part, known)
                 fraction = (done + step.fraction * part.weight) / whole
                 yield Measuring(f"{part.name}: {_activity(step)}", fraction, report)
-            report = _with_result(before, part, work.result)
+            report = _add_result(before, part, work.result)
         except RunError as error:
             if cancel.is_set():  # Ctrl-C reaches the worker first.
                 raise JobStopped from error
-            report = _with_failure(before, part, known, str(error))
+            report = _add_failure(before, part, known, str(error))
         finally:
             work.close()
         done += part.weight
         yield Measuring(part.name, done / whole, report)
-    return _with_choice(report)
+    return _update_choice(report)
 
 
-def _with_choice(report: BenchReport) -> BenchReport:
+def _update_choice(report: BenchReport) -> BenchReport:
     """The report with what auto chooses from now on, by the steps that were measured."""
     alone = [run for run in report.finished_runs() if run.rows == 1]
     if alone:
         steps = {run.precision: run.ms_per_step for run in alone}
         remember_steps(report.plan.info.config, alone[0].threads, steps)
-    return replace(report, automatic=_automatic(report.plan))
+    if report.quality is not None:
+        compared = report.quality.precisions.items()
+        losses = {name: its.kl_mean for name, its in compared if its.error is None}
+        remember_losses(report.plan.info, losses)
+    return replace(report, automatic=_auto_precision(report.plan))
 
 
 def _activity(step: JobProgress) -> str:
@@ -169,37 +174,37 @@ def prepare(plan: BenchPlan) -> tuple[BenchReport, list[BenchPart]]:
     if plan.quality:
         quality = replace(shared, precisions=plan.precisions, sentences=plan.sentences)
         parts.append(BenchPart("Quality", replace(quality, kind=JobKind.QUALITY), 4.0))
-    return BenchReport(plan, threads, _automatic(plan), runs=tuple(impossible)), parts
+    return BenchReport(plan, threads, _auto_precision(plan), runs=tuple(impossible)), parts
 
 
-def _automatic(plan: BenchPlan) -> str | None:
+def _auto_precision(plan: BenchPlan) -> str | None:
     try:
         return place_on_cpu(plan.runtime("auto"), plan.info).precision
     except InputError:
         return None
 
 
-def _with_known(report: BenchReport, part: BenchPart, known: dict[str, Any]) -> BenchReport:
+def _add_known(report: BenchReport, part: BenchPart, known: dict[str, Any]) -> BenchReport:
     """The report with the results so far of a running part. A run is added when it is complete."""
-    return report if part.job.kind == JobKind.RUN else _with_result(report, part, known)
+    return report if part.job.kind == JobKind.RUN else _add_result(report, part, known)
 
 
-def _with_result(report: BenchReport, part: BenchPart, result: dict[str, Any]) -> BenchReport:
+def _add_result(report: BenchReport, part: BenchPart, result: dict[str, Any]) -> BenchReport:
     match part.job.kind:
         case JobKind.HARDWARE:
-            return replace(report, hardware=HardwareResult.from_json(result))
+            return replace(report, hardware=parse_as(HardwareResult, result))
         case JobKind.CODEC:
-            return replace(report, codec=CodecResult(**result))
+            return replace(report, codec=parse_as(CodecResult, result))
         case JobKind.QUALITY:
-            return replace(report, quality=QualityResult.from_json(result))
-    return replace(report, runs=(*report.runs, RunResult(**result)))
+            return replace(report, quality=parse_as(QualityResult, result))
+    return replace(report, runs=(*report.runs, parse_as(RunResult, result)))
 
 
-def _with_failure(
+def _add_failure(
     report: BenchReport, part: BenchPart, known: dict[str, Any], error: str
 ) -> BenchReport:
     if part.job.kind == JobKind.RUN:
         failed = FailedRun(part.job.precision, part.job.rows, error, known)
         return replace(report, runs=(*report.runs, failed))
-    report = _with_result(report, part, known) if known else report
+    report = _add_result(report, part, known) if known else report
     return replace(report, failures=report.failures | {part.name: error})

@@ -1,16 +1,16 @@
-"""Calibrates int4 in a worker, and stores the prepared weights."""
+"""Calibrates a format of few bits in a worker, and stores the prepared weights."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from time import perf_counter
 
-from dia_demo.engine.calibration import make_takes
 from dia_demo.engine.family import ModelInfo
-from dia_demo.engine.memory import why_not_calibrated
+from dia_demo.engine.loading.memory import why_not_calibrated
 from dia_demo.errors import RunError
 from dia_demo.machine.system import granted_cores
-from dia_demo.model.loading import Calibrator, prepare
+from dia_demo.model.loading import Stages
+from dia_demo.model.weights import packed_cache
 from dia_demo.services.worker.messages import ReportProgress
 from dia_demo.task import Task
 
@@ -24,6 +24,7 @@ class CalibrationJob:
     """threads: None for all cores."""
 
     model: ModelInfo
+    precision: str
     threads: int | None = None
 
 
@@ -37,17 +38,24 @@ class CalibrationResult:
 def calibrate(job: CalibrationJob, report_progress: ReportProgress) -> CalibrationResult:
     """Calibrate the job's model. Raises RunError if it cannot be stored, or if
     there is too little memory."""
-    info, began = job.model, perf_counter()
-    assert info.folder is not None, "its files are on this machine"
-    if why_not := why_not_calibrated(info):
+    began, task = perf_counter(), Task(_prepare(job))
+    if why_not := why_not_calibrated(job.model, job.precision):
         raise RunError(why_not)
-    calibrator = Calibrator(make_takes)
-    threads = job.threads or granted_cores()
-    task = Task(prepare(info.folder, info.config, "int4", threads, calibrator))
     for stage, fraction in task:
         for ending, (start, share) in SHARES.items():
             if stage.endswith(ending):
-                report_progress("Calibrating int4", start + share * fraction)
-    if task.result.note:
-        raise RunError(task.result.note)
+                report_progress(f"Calibrating {job.precision}", start + share * fraction)
+    if task.result:
+        raise RunError(task.result)
     return CalibrationResult(perf_counter() - began)
+
+
+def _prepare(job: CalibrationJob) -> Stages[str]:
+    """Why there are no better weights than before; "" where they are stored."""
+    info, precision = job.model, job.precision
+    assert info.folder is not None, "its files are on this machine"
+    prepared = yield from info.family.prepare(info, precision, job.threads or granted_cores())
+    if prepared.why_not:
+        return prepared.why_not
+    file = info.prepared_file(precision)
+    return packed_cache.write(prepared.network, file, info.folder, precision)

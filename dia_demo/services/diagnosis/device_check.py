@@ -45,7 +45,7 @@ def check_device(
     not available, and CheckStopped if `cancel` is set.
     """
     accelerator = synthesis.accelerator(runtime.device)
-    with synthesis.alone(cancel) as waiting:
+    with synthesis.reserve_machine(cancel) as waiting:
         yield from waiting
         info = yield from fetch_with_progress(info)
         try:

@@ -11,19 +11,19 @@ from pathlib import Path
 
 from dia_demo.accelerator.status import device_status, place_on_device, xpu_status
 from dia_demo.checkpoint_files import weight_files
-from dia_demo.codec.files import codec_source
 from dia_demo.config import RuntimeConfig
 from dia_demo.engine.family import ModelInfo
-from dia_demo.engine.memory import PROGRAM, gb, model_bytes, needed_bytes
-from dia_demo.engine.placement import Placement, place_on_cpu
+from dia_demo.engine.loading.memory import PROGRAM, gb, model_bytes, needed_bytes
+from dia_demo.engine.loading.placement import Placement, place_on_cpu
 from dia_demo.errors import DiaDemoError
-from dia_demo.families.resolve import recommended
+from dia_demo.families.resolve import recommended_model
 from dia_demo.files import cache_folder
 from dia_demo.model.autotune import wrong_results
 from dia_demo.services.models import find_model
 from dia_demo.services.speed.machine_speed import MachineSpeed
 from dia_demo.services.speed.words import recommended_sentence
 from dia_demo.services.system_info import Machine, describe_machine, torch_build
+from dia_demo.task import result_of
 
 
 @dataclass(frozen=True)
@@ -152,7 +152,7 @@ def _place(runtime: RuntimeConfig, info: ModelInfo) -> Placement:
 
 def _weights(info: ModelInfo) -> DoctorFinding:
     if info.folder is None:
-        known = recommended()
+        known = recommended_model()
         download = f"{gb(model_bytes(known, 'float32'))} for {known.profile.short_name}"
         text = f"{info.name} will be downloaded from the hub ({download})."
         return DoctorFinding("weights", None, text)
@@ -168,12 +168,12 @@ def _weights(info: ModelInfo) -> DoctorFinding:
 
 
 def _codec(info: ModelInfo) -> DoctorFinding:
-    try:
-        return DoctorFinding("codec", True, codec_source(info.folder, allow_download=False).label)
-    except DiaDemoError as error:
-        return DoctorFinding(
-            "codec", None, f"not on this machine; it is downloaded when needed. {error}"
-        )
+    codecs = info.family.codecs
+    if info.folder is not None and codecs.is_here(info.folder):
+        return DoctorFinding("codec", True, result_of(codecs.find(info.folder)).label)
+    return DoctorFinding(
+        "codec", None, f"not on this machine; {codecs.repository} is downloaded when needed."
+    )
 
 
 def _memory_needed(info: ModelInfo, placement: Placement, machine: Machine) -> DoctorFinding:
@@ -193,7 +193,7 @@ def _choices(
 ) -> Iterator[DoctorFinding]:
     """A line for each precision of the weights: the memory it needs, whether this machine has that,
     and whether auto chooses it."""
-    automatic = _automatic(runtime, info)
+    automatic = _auto_placement(runtime, info)
     for precision in info.config.precisions:
         needed, granted = needed_bytes(info, precision), machine.memory_bytes
         notes = [f"about {gb(needed)}"]
@@ -210,7 +210,7 @@ def _choices(
         yield DoctorFinding(f"in {precision}", None, ", ".join(notes))
 
 
-def _automatic(runtime: RuntimeConfig, info: ModelInfo) -> Placement | None:
+def _auto_placement(runtime: RuntimeConfig, info: ModelInfo) -> Placement | None:
     try:
         return place_on_cpu(replace(runtime, precision="auto", device="cpu", threads=None), info)
     except DiaDemoError:

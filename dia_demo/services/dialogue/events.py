@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from dia_demo.engine.events import AudioChunk, Loading, Waiting
 from dia_demo.engine.time_left import TimeLeft
-from dia_demo.services.dialogue.judging.judge import Verdict
+from dia_demo.services.judging.judge import Verdict
 from dia_demo.text.dialogue.chunks import Chunk
 
 
@@ -63,6 +63,13 @@ class ChunkReport:
     words_per_second: float
     verdict: str
     remade: int
+
+    @property
+    def remark(self) -> str | None:
+        """A sentence about the fault that is left after all attempts; None if it is good."""
+        if self.verdict == "good":
+            return None
+        return f"Part {self.index + 1} ({self.verdict}): “{self.script[:60]}”."
 
 
 @dataclass(frozen=True)

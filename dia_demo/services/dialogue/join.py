@@ -11,12 +11,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from dia_demo.audio import integrated_loudness
-from dia_demo.engine.turns.loudness import limited
-from dia_demo.engine.turns.passages import ELLIPSIS, passages
+from dia_demo.engine.turns.loudness import limit_peaks
+from dia_demo.engine.turns.passages import ELLIPSIS
 from dia_demo.engine.turns.pauses import BETWEEN_TURNS, WITHIN_TURN
-from dia_demo.services.dialogue.judging.alignment import Alignment
-from dia_demo.services.dialogue.judging.chunk_take import ChunkTake
-from dia_demo.services.dialogue.judging.sound import Sound
+from dia_demo.services.judging.alignment import Alignment
+from dia_demo.services.judging.chunk_take import ChunkTake
+from dia_demo.services.judging.sound import Sound
+from dia_demo.services.judging.speakers import Spans, samples_of, speaker_spans
 from dia_demo.text.dialogue.breaks import Break
 from dia_demo.text.dialogue.chunks import Chunk
 
@@ -59,7 +60,7 @@ class Joiner:
         sound = Sound(take.samples, self._rate)
         first, last = self._bounds(sound, alignment)
         samples = take.samples * self._gains(take, sound, alignment)
-        piece = _faded(limited(samples[first:last]), round(FADE_SECONDS * self._rate))
+        piece = _fade(limit_peaks(samples[first:last]), round(FADE_SECONDS * self._rate))
         gap = self._gap(chunk) - (HEAD_SECONDS if self._before is None else 0.0)
         gap -= 0.0 if self._before is None else HEAD_SECONDS + TAIL_SECONDS
         silence = np.zeros(max(0, round(gap * self._rate)), np.float32)
@@ -93,7 +94,7 @@ class Joiner:
 
     def _gains(self, take: ChunkTake, sound: Sound, alignment: Alignment | None) -> np.ndarray:
         """The factor of every sample, that changes in the silence between two speakers alone."""
-        spans = self._spans(take, sound, alignment)
+        spans = speaker_spans(take, sound, alignment, self._fps)
         gains = np.empty(len(take.samples), np.float32)
         factors = {
             speaker: self._factor(take, spans, speaker) for speaker in {s for s, *_ in spans}
@@ -109,31 +110,9 @@ class Joiner:
             else gains
         )
 
-    def _spans(
-        self, take: ChunkTake, sound: Sound, alignment: Alignment | None
-    ) -> list[tuple[int, int, int]]:
-        """Who speaks from which sample to which; 0 for both, where it is not known."""
-        turns = passages(take.text, take.said)
-        if alignment is None or not alignment.words or len(turns) < 2:
-            speaker = turns[0].speaker if len(turns) == 1 else 0
-            return [(speaker, 0, len(take.samples))]
-        spans, start = [], 0
-        for turn, after in zip(turns, [*turns[1:], None], strict=True):
-            end = len(take.samples)
-            if after is not None:
-                said = [word for word in alignment.words if turn.start <= word.start < turn.end]
-                to_say = [word for word in alignment.words if word.start >= after.start]
-                until = to_say[0].first if to_say else 0
-                since = said[-1].last if said else until
-                end = max(start, sound.quietest((since - 2) / self._fps, (until + 3) / self._fps))
-            spans.append((turn.speaker, start, end))
-            start = end
-        return spans
-
-    def _factor(self, take: ChunkTake, spans: list[tuple[int, int, int]], speaker: int) -> float:
+    def _factor(self, take: ChunkTake, spans: Spans, speaker: int) -> float:
         """What brings a speaker to the level of the first chunk with that speaker."""
-        own = [take.samples[start:end] for who, start, end in spans if who == speaker]
-        level = integrated_loudness(np.concatenate(own), self._rate)
+        level = integrated_loudness(samples_of(take, spans, speaker), self._rate)
         if level is None:  # Too short to be measured.
             return 1.0
         wanted = self._levels.setdefault(speaker, level)
@@ -151,7 +130,7 @@ def natural_gap(before: Chunk, chunk: Chunk) -> float:
     return min(max(seconds.get(mark, seconds[default]), SHORTEST_GAP), LONGEST_GAP)
 
 
-def _faded(samples: np.ndarray, length: int) -> np.ndarray:
+def _fade(samples: np.ndarray, length: int) -> np.ndarray:
     """Faded in and out over this many samples, which are silent but for the noise of a room."""
     length = min(length, len(samples) // 2)
     ramp = (np.sin(0.5 * np.pi * np.arange(length) / max(1, length)) ** 2).astype(np.float32)

@@ -23,7 +23,7 @@ from dia_demo.files import bytes_in, write_atomic
 from dia_demo.services.dialogue.plan import DialoguePlan, Join
 from dia_demo.services.dialogue.store import DialogueStore
 from dia_demo.services.people import folder_of
-from dia_demo.services.take import Request, VoicePrompt
+from dia_demo.services.take import NO_KEPT, Request, VoicePrompt
 from dia_demo.text.dialogue.breaks import Break
 from dia_demo.text.dialogue.chunks import Chunk, ChunkedScript, TurnPart
 from dia_demo.text.pronunciations import Pronunciations
@@ -77,7 +77,8 @@ class KeptDialogue:
         """
         plan = self.plan
         assert plan is not None, "there is a dialogue"
-        self.plan = plan.made_again(index, self._next_attempt(plan, index), words)
+        self.plan = plan.remake_chunk(index, self._next_attempt(plan, index), words)
+        self.store.remove_stopped(index)  # It may have other words.
         self._save()
         return self.plan
 
@@ -143,7 +144,7 @@ class KeptDialogue:
     def _save_voice(self, voice: VoicePrompt) -> dict[str, Any]:
         """The voice prompt's words; its codes or its file are kept beside them."""
         about: dict[str, Any] = {"transcript": voice.transcript, "codec": voice.codec}
-        about |= {"has_own_words": voice.has_own_words, "recording": None}
+        about |= {"has_own_words": voice.has_own_words, "recording": None, "kept": voice.kept}
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
             if voice.codes is not None:
@@ -187,10 +188,12 @@ class KeptDialogue:
         )
 
     def _voice(self, about: Mapping[str, Any]) -> VoicePrompt:
+        one, two = about.get("kept", NO_KEPT)  # Those of earlier versions have none.
         prompt = VoicePrompt(
             transcript=about["transcript"],
             has_own_words=about["has_own_words"],
             codec=about["codec"],
+            kept=(one, two),
         )
         if (name := about["recording"]) is not None:
             return replace(prompt, audio=self._folder / Path(name).name)

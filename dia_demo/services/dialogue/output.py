@@ -2,28 +2,22 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
-from itertools import pairwise
+from itertools import chain, pairwise
 from pathlib import Path
 
 import numpy as np
 
-from dia_demo.audio import (
-    FORMATS,
-    STORED_SUFFIX,
-    AudioFormat,
-    format_of,
-    to_int16,
-    write_audio,
-)
+from dia_demo.audio import AudioFormat, comment_of, format_of, to_int16, write_audio
+from dia_demo.disclosure.notice import about_notice
+from dia_demo.disclosure.tags import append_xmp, write_tags
 from dia_demo.engine.events import Figures, FinishReason
 from dia_demo.errors import InputError, RunError
 from dia_demo.files import write_atomic
 from dia_demo.services.dialogue.run import DialogueRun, JoinedSound
-from dia_demo.services.dialogue.timeline import TimedWord
+from dia_demo.services.take import NO_KEPT, TimedWord
 
 _BYTES_PER_SAMPLE = 2
 _KEPT_FIGURES = (
@@ -40,7 +34,8 @@ def write_dialogue(path: Path, run: DialogueRun, figures: Figures) -> None:
     import soundfile
 
     kind = format_of(path)
-    comment = _comment(run, figures, words_of_run(run), kind)
+    notice = notice_of(run, figures.sample_rate)
+    comment = _comment(run, figures, words_in_file(run), kind)
     rate = figures.sample_rate
     if kind.rates and rate not in kind.rates:
         rate = min((one for one in kind.rates if one > rate), default=max(kind.rates))
@@ -50,10 +45,11 @@ def write_dialogue(path: Path, run: DialogueRun, figures: Figures) -> None:
             with soundfile.SoundFile(
                 str(part), "w", rate, 1, kind.encoding, format=kind.container
             ) as file:
-                # Set before the samples are written: otherwise a WAV has them at its end.
-                file.title, file.software, file.comment = "Dia dialogue", "dia_demo", comment
-                for samples in _resampled(run, figures.sample_rate, rate):
+                write_tags(file, "Dia dialogue", figures.model, comment)
+                for samples in _resampled(run, notice, figures.sample_rate, rate):
                     file.write(samples)
+            with open(part, "r+b") as whole:
+                append_xmp(whole, figures.model)
     # libsndfile reports a full disk as its own error, or writes less than it was given.
     except (OSError, soundfile.LibsndfileError, AssertionError) as error:
         raise RunError(
@@ -65,6 +61,17 @@ def write_dialogue(path: Path, run: DialogueRun, figures: Figures) -> None:
 def words_of_run(run: DialogueRun) -> list[TimedWord]:
     """The words of the whole with their times."""
     return [word for piece in JoinedSound(run).ready() for word in piece.words]
+
+
+def notice_of(run: DialogueRun, sample_rate: int) -> np.ndarray:
+    """The notice at the start of a dialogue's files, float32 [n]."""
+    return run.synthesis.notice.samples(sample_rate)
+
+
+def words_in_file(run: DialogueRun) -> list[TimedWord]:
+    """The words with their times in the file of the whole, which may begin with a notice."""
+    seconds = run.synthesis.notice.seconds
+    return [word.shift(seconds) for word in words_of_run(run)]
 
 
 def joined_samples(run: DialogueRun) -> np.ndarray:
@@ -79,11 +86,12 @@ def write_speakers(folder: Path, run: DialogueRun, suffix: str) -> Iterator[Path
     Raises InputError where it is not known who speaks when.
     """
     speakers = frozenset().union(*(chunk.speakers for chunk in run.plan.chunks))
-    is_known = run.plan.info.config.voices is not None
+    info = run.plan.info
+    is_known = info.config.voices is not None or info.family.has_word_times
     if not is_known and any(len(chunk.speakers) > 1 for chunk in run.plan.chunks):
         raise InputError(
-            f"The words of {run.plan.info.title} cannot be followed, so it is not known who speaks "
-            "when: download each part instead."
+            f"{info.title} does not report which word it is speaking, so it is not known "
+            "who speaks when: download each part instead."
         )
     samples = joined_samples(run)
     rate = run.take(run.plan.chunks[0]).sample_rate
@@ -94,8 +102,18 @@ def write_speakers(folder: Path, run: DialogueRun, suffix: str) -> Iterator[Path
             if who == f"S{speaker}":
                 first, last = round(start * rate), round(end * rate)
                 track[first:last] = samples[first:last]
-        about = {"script": run.plan.text, "speaker": speaker}
-        yield write_audio(folder / f"speaker-{speaker}{suffix}", track, rate, about)
+        about = {"script": run.plan.text, "speaker": speaker, "model": run.plan.info.name}
+        path = folder / f"speaker-{speaker}{suffix}"
+        yield write_with_notice(path, run, track, rate, about)
+
+
+def write_with_notice(
+    path: Path, run: DialogueRun, samples: np.ndarray, rate: int, about: dict
+) -> Path:
+    """Write a part of a dialogue, or a track, as a file of its own; see `write_audio`."""
+    notice = notice_of(run, rate)
+    about = about | about_notice(len(notice) / rate)
+    return write_audio(path, np.concatenate([notice, samples]), rate, about)
 
 
 def speaking_spans(words: list[TimedWord], seconds: float) -> Iterator[tuple[str, float, float]]:
@@ -135,13 +153,15 @@ def whole_figures(run: DialogueRun, wall_seconds: float, first_audio: float | No
     )
 
 
-def _resampled(run: DialogueRun, rate: int, wanted: int) -> Iterator[np.ndarray]:
-    """The whole as int16 at the wanted rate, piece by piece."""
+def _resampled(
+    run: DialogueRun, notice: np.ndarray, rate: int, wanted: int
+) -> Iterator[np.ndarray]:
+    """The notice and the whole as int16 at the wanted rate, piece by piece."""
     import soxr
 
     stream = soxr.ResampleStream(rate, wanted, 1, dtype="int16") if rate != wanted else None
-    for piece in JoinedSound(run).ready():
-        samples = to_int16(piece.samples)
+    for sound in chain([notice], (piece.samples for piece in JoinedSound(run).ready())):
+        samples = to_int16(sound)
         yield samples if stream is None else stream.resample_chunk(samples)
     if stream is not None:
         yield stream.resample_chunk(np.zeros(0, np.int16), last=True)
@@ -159,21 +179,16 @@ def _comment(
         "normalise": request.normalise,
         "pronunciations": request.pronunciations.text,
         "voice_transcript": request.voice.transcript if request.voice else None,
+        "chosen_voices": request.voices,
+        "kept_voices": request.voice.kept if request.voice else NO_KEPT,
         # Nothing that is timed: an interrupted run gives the same file.
         "figures": {name: getattr(figures, name) for name in _KEPT_FIGURES},
         "join": run.plan.join,
         "chunks": [asdict(report) for report in run.reports()],
         "words": [asdict(word) for word in words],
+        **about_notice(len(notice_of(run, figures.sample_rate)) / figures.sample_rate),
     }
-    for left_out in ("", "words", "chunks", "figures"):
-        metadata.pop(left_out, None)
-        comment = json.dumps(metadata, default=str)
-        if len(comment) <= kind.longest_comment:
-            return comment
-    raise RunError(
-        f"{kind.label} has no room for a script as long as this: choose "
-        f"{FORMATS[STORED_SUFFIX].label}."
-    )
+    return comment_of(metadata, kind, ("words", "chunks", "figures"))
 
 
 def _check_space(path: Path, run: DialogueRun, figures: Figures) -> None:

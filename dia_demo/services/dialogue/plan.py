@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from functools import cache
 
+from dia_demo.audio import SPEEDS
 from dia_demo.config import Range
 from dia_demo.engine.family import ModelInfo
 from dia_demo.errors import InputError
@@ -22,11 +23,10 @@ from dia_demo.text.dialogue.chunks import (
     Size,
     split_script,
 )
-from dia_demo.text.dialogue.pauses import find_pauses, with_plain_pauses
-from dia_demo.text.formats.table import in_turns
+from dia_demo.text.dialogue.pauses import find_pauses, simplify_pauses
+from dia_demo.text.formats.table import write_turns
 from dia_demo.text.script import (
     MAX_DIALOGUE_CHARACTERS,
-    expected_seconds,
     parse_turns,
     to_bytes,
 )
@@ -99,11 +99,11 @@ class DialoguePlan:
         if not self.needs_prompt:
             return ()
         if self.join is Join.STEADY:
-            found = _covering(self.chunks)
+            found = _covering_chunks(self.chunks)
             return tuple(
                 other for other in found if other.index < chunk.index or chunk not in found
             )
-        found = _covering(self.chunks[: chunk.index][::-1], chunk.speakers)
+        found = _covering_chunks(self.chunks[: chunk.index][::-1], chunk.speakers)
         covered = frozenset().union(*(other.speakers for other in found))
         if self.request.voice is not None and not covered >= chunk.speakers:
             return ()
@@ -118,7 +118,7 @@ class DialoguePlan:
         """The first attempt that counts: those before it were of other words, or not wanted."""
         return dict(self.first_attempts).get(chunk.index, 0)
 
-    def made_again(self, index: int, attempt: int, words: str | None = None) -> DialoguePlan:
+    def remake_chunk(self, index: int, attempt: int, words: str | None = None) -> DialoguePlan:
         """The plan with one chunk made again from this attempt on, with other words if given.
 
         words: turns of [S1] and [S2]. Raises InputError for words that are none, that ask for a
@@ -126,7 +126,7 @@ class DialoguePlan:
         """
         chunks = list(self.chunks)
         if words is not None:
-            chunks[index] = _with_words(chunks[index], words, self.request, self.parts_of_take)
+            chunks[index] = _replace_words(chunks[index], words, self.request, self.parts_of_take)
         firsts = dict(self.first_attempts) | {index: attempt}
         script = replace(self.script, chunks=tuple(chunks))
         return replace(
@@ -173,9 +173,8 @@ class DialoguePlan:
         return replace(self.request, script=self.script_of(chunk), params=params, voice=voice)
 
     def script_of(self, chunk: Chunk) -> str:
-        """The words of a chunk's request: Dia needs a closing tag to say the last word whole, the
-        embedded voice was taught to end without one."""
-        return chunk.script if self.info.config.voices is not None else chunk.closed_script
+        """The words of a chunk's request."""
+        return chunk.closed_script if self.info.needs_last_tag else chunk.script
 
 
 def make_plan(
@@ -189,7 +188,8 @@ def make_plan(
     for settings out of their ranges, and for max tokens that leave no room for speech.
     """
     RETRIES.check("retries", retries)
-    request.params.checked(request.model.config)
+    request.params.check(request.model.config)
+    SPEEDS.check("speed", request.speed)
     if (length := len(request.script)) > MAX_DIALOGUE_CHARACTERS:
         raise InputError(
             f"The script has {length:,} characters; {MAX_DIALOGUE_CHARACTERS:,} are allowed, about "
@@ -223,7 +223,7 @@ def _split(script: str, request: Request, parts: int) -> ChunkedScript:
     return split_script(script, _measure(request), longest, most_bytes)
 
 
-def _with_words(chunk: Chunk, words: str, request: Request, parts_of_take: int) -> Chunk:
+def _replace_words(chunk: Chunk, words: str, request: Request, parts_of_take: int) -> Chunk:
     """A chunk with other words, in the place that it has."""
     too_long = InputError(
         "These words are too long for one part, or have a pause: shorten them, or change the "
@@ -241,16 +241,17 @@ def _with_words(chunk: Chunk, words: str, request: Request, parts_of_take: int) 
 
 
 def needs_chunks(request: Request) -> bool:
-    """Whether a script cannot be one take: it asks for pauses, has more bytes than the model reads,
-    or takes longer to say than max tokens or a natural take allow."""
+    """Whether a script cannot be one take: it asks for pauses that the model does not make itself,
+    has more bytes than the model reads, or takes longer to say than max tokens or a natural take
+    allow."""
     script = request.script
-    if find_pauses(script):
+    if find_pauses(script) and not request.model.family.makes_pauses:
         return True
     reading = request.reading(script).text
     transcript = request.voice.transcript if request.voice else ""
     if len(to_bytes(f"{transcript}\n{reading}")) > request.model.config.encoder.max_positions:
         return True
-    seconds = expected_seconds(reading, request.model.profile.seconds_per_character)
+    seconds = request.model.expected_seconds(reading)
     one_take = request.model.seconds_of(request.params.max_tokens)
     natural = (
         request.model.profile.natural_seconds[1]
@@ -262,23 +263,22 @@ def needs_chunks(request: Request) -> bool:
 
 def script_in_turns(request: Request) -> str:
     """The script as turns of [S1] and [S2], where its format is recognised and may be changed."""
-    script = with_plain_pauses(request.script)
-    return in_turns(script) if request.model.profile.normalises or request.normalise else script
+    script = simplify_pauses(request.script)
+    return write_turns(script) if request.model.profile.normalises or request.normalise else script
 
 
 def _measure(request: Request):
     @cache  # Parts are measured when they are split, and again when they are packed.
     def measure(text: str) -> Size:
         reading = request.reading(text).text
-        return Size(
-            expected_seconds(reading, request.model.profile.seconds_per_character),
-            len(to_bytes(reading)),
-        )
+        return Size(request.model.expected_seconds(reading), len(to_bytes(reading)))
 
     return measure
 
 
-def _covering(chunks: Sequence[Chunk], speakers: frozenset[int] | None = None) -> tuple[Chunk, ...]:
+def _covering_chunks(
+    chunks: Sequence[Chunk], speakers: frozenset[int] | None = None
+) -> tuple[Chunk, ...]:
     """The first chunk in which all of these speakers speak (all there are without any given); else
     the first of each of them."""
     everybody = frozenset().union(*(chunk.speakers for chunk in chunks))

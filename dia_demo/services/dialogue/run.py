@@ -2,25 +2,30 @@
 
 Several chunks are the rows of one batch, which takes little longer than one. A wave has so many
 that places in the batch are rarely empty, and so few that other people's takes need not wait long.
+The sound of parts that were stopped stays for listening, until the next run makes them again.
 """
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from itertools import count
 
 import numpy as np
 
 from dia_demo.engine.events import (
     AudioChunk,
+    Cancelled,
     Failed,
     Figures,
     Finished,
     Loading,
     Progress,
+    Result,
     Waiting,
 )
 from dia_demo.engine.scheduler import PLACES
@@ -36,17 +41,23 @@ from dia_demo.services.dialogue.events import (
     DialoguePlanned,
     DialogueStopped,
 )
-from dia_demo.services.dialogue.join import Joiner
-from dia_demo.services.dialogue.judging.chunk_take import ChunkTake
-from dia_demo.services.dialogue.judging.judge import Verdict, alignment_of, judge
+from dia_demo.services.dialogue.join import Joiner, Placed
 from dia_demo.services.dialogue.plan import DialoguePlan, Join
 from dia_demo.services.dialogue.store import DialogueStore
-from dia_demo.services.dialogue.timeline import TimedWord, words_of_chunk
+from dia_demo.services.dialogue.timeline import words_of_chunk
+from dia_demo.services.judging.chunk_take import ChunkTake, words_in_codes
+from dia_demo.services.judging.judge import Fault, Verdict, alignment_of, judge
 from dia_demo.services.synthesis import Synthesis
-from dia_demo.services.take import Request, VoicePrompt
-from dia_demo.text.dialogue.chunks import Chunk
+from dia_demo.services.take import Request, TimedWord, VoicePrompt
+from dia_demo.text.dialogue.chunks import LONGEST_SECONDS, Chunk
 
 WAVE = 2 * PLACES
+# Where a take beside others takes nearly as much longer, the first part is made alone: it can be
+# heard in a fraction of the time, and the whole takes no longer.
+ALONE_FROM_EXPONENT = 0.8
+# A part whose best attempt is in another voice is made again so many times more: about half of the
+# attempts at it are, and it is what a listener notices first.
+MORE_FOR_VOICE = 3
 # How far an estimate from the chunks made so far may be off, and one from nothing.
 MEASURED_FACTOR, ASSUMED_FACTOR = 1.3, 2.0
 
@@ -61,18 +72,25 @@ class Attempt:
 
 
 class DialogueRun:
-    """One dialogue while it is made. attempts: at each chunk, in order."""
+    """One dialogue while it is made. attempts: at each chunk, in order. stopped: the seconds that
+    were made of chunks without an attempt, before they were stopped."""
 
     def __init__(self, synthesis: Synthesis, plan: DialoguePlan, store: DialogueStore) -> None:
         self.synthesis, self.plan, self.store = synthesis, plan, store
         self.attempts: dict[int, list[Attempt]] = {chunk.index: [] for chunk in plan.chunks}
+        self.stopped: dict[int, float] = {}
         self._rate = 0.0  # seconds of audio made in a second
         self._prompts: dict[tuple[tuple[int, int], ...], VoicePrompt] = {}
 
     def is_done(self, chunk: Chunk) -> bool:
         """Whether a chunk is good, or was made as often as it may be."""
         attempts = self.attempts[chunk.index]
-        return len(attempts) > self.plan.retries or any(a.verdict.is_good for a in attempts)
+        if any(attempt.verdict.is_good for attempt in attempts):
+            return True
+        most = self.plan.retries + 1
+        if attempts and self.plan.retries and Fault.VOICE in self.best(chunk).verdict.faults:
+            most += MORE_FOR_VOICE
+        return len(attempts) >= most
 
     def best(self, chunk: Chunk) -> Attempt:
         """The attempt that is kept: the first of those with the least faults."""
@@ -107,14 +125,16 @@ class DialogueRun:
 
     def stream(self, cancel: threading.Event) -> Generator[DialogueEvent, None, None]:
         """Make what is missing; see events.py. Setting `cancel`, or closing the iterator, stops it
-        within a step; what is complete stays in the store."""
+        within a step; what is complete stays in the store. After `cancel` the sound goes on with
+        what was made of the next chunk."""
         self.find_made()
-        yield DialoguePlanned(self.plan.chunks, self.made, self._left_after(()))
+        yield DialoguePlanned(self.plan.chunks, self.made, self._time_left_after(()))
         sound = JoinedSound(self)
         try:
             while True:
                 yield from (piece.event for piece in sound.ready())
                 if cancel.is_set():
+                    yield from (piece.event for piece in sound.unfinished())
                     yield DialogueStopped(self.made, len(self.plan.chunks))
                     return
                 if not (wave := self._next_wave()):
@@ -133,14 +153,15 @@ class DialogueRun:
     def find_made(self) -> None:
         """Judge the takes of an earlier run. An attempt counts only if those before it exist."""
         for chunk in self.plan.chunks:
-            first = self.plan.first_attempt(chunk)
-            for number in range(first, first + self.plan.retries + 1):
+            if (stopped := self.store.read_stopped(chunk.index)) is not None:
+                self.stopped[chunk.index] = stopped.figures.audio_seconds
+            for number in count(self.plan.first_attempt(chunk)):
                 take = self.store.read(chunk.index, number)
                 if take is None or self.is_done(chunk):
                     break
-                self.attempts[chunk.index].append(self._judged(chunk, take))
+                self.attempts[chunk.index].append(self._judge(chunk, take))
 
-    def _judged(self, chunk: Chunk, take: ChunkTake) -> Attempt:
+    def _judge(self, chunk: Chunk, take: ChunkTake) -> Attempt:
         speed = self.plan.request.speed
         verdict = judge(take, chunk.seconds / speed, self.plan.info.frames_per_second / speed)
         return Attempt(take.attempt, take.figures, verdict)
@@ -149,7 +170,8 @@ class DialogueRun:
         """The chunks that are made next, in order; none if all are done."""
         missing = [chunk for chunk in self.plan.chunks if not self.is_done(chunk)]
         first = [c for c in missing if all(map(self.is_done, self.plan.sources(c)))]
-        return first[:WAVE]
+        is_alone = self.plan.info.profile.batch_exponent >= ALONE_FROM_EXPONENT
+        return first[: 1 if is_alone and not self.made else WAVE]
 
     def _request(self, chunk: Chunk) -> Request:
         return self.plan.chunk_request(chunk, self._next_attempt(chunk), self._prompt(chunk))
@@ -164,9 +186,12 @@ class DialogueRun:
             return None
         key = tuple((source.index, self.best(source).number) for source in sources)
         if key not in self._prompts:
-            codes = np.concatenate([self.take(source).codes for source in sources])
+            takes = [self.take(source) for source in sources]
+            codes = np.concatenate([take.codes for take in takes])
             transcript = " ".join(source.script for source in sources)
-            self._prompts = {key: VoicePrompt(codes=codes, transcript=transcript)}
+            request = self.plan.request
+            words = words_in_codes(takes, request.model.frames_per_second, request.speed)
+            self._prompts = {key: VoicePrompt(codes=codes, transcript=transcript, words=words)}
         return self._prompts[key]
 
     def _make(
@@ -190,7 +215,10 @@ class DialogueRun:
                     case Finished():
                         progress.pop(event.row, None)
                         made += event.result.figures.audio_seconds
-                        yield self._finished(chunk, requests[event.row], event, wave)
+                        yield self._finish_chunk(chunk, requests[event.row], event, wave)
+                    case Cancelled(result=Result() as result) if not self.attempts[chunk.index]:
+                        self.store.write_stopped(self._take_of(chunk, requests[event.row], result))
+                        self.stopped[chunk.index] = result.figures.audio_seconds
                     case Failed():
                         message = f"Part {chunk.index + 1} could not be made: {event.message}"
                         yield DialogueFailed(message, self.made, len(self.plan.chunks))
@@ -198,21 +226,23 @@ class DialogueRun:
         if made:
             self._rate = made / max(1e-3, time.monotonic() - began)
 
-    def _finished(
+    def _finish_chunk(
         self, chunk: Chunk, request: Request, event: Finished, wave: Sequence[Chunk]
     ) -> ChunkFinished:
-        attempts = self.attempts[chunk.index]
-        text, said = request.encode(), request.transcript_bytes()
-        number = self._next_attempt(chunk)
-        take = ChunkTake.of_result(chunk.index, number, text, said, event.result)
+        take = self._take_of(chunk, request, event.result)
         self.store.write(take)
-        attempt = self._judged(chunk, take)
-        attempts.append(attempt)
+        self.stopped.pop(chunk.index, None)
+        attempt = self._judge(chunk, take)
+        self.attempts[chunk.index].append(attempt)
         return ChunkFinished(
             chunk.index, attempt.number, attempt.figures.seed, attempt.figures.audio_seconds,
             attempt.verdict,
-            not self.is_done(chunk), self._left_after(wave),
+            not self.is_done(chunk), self._time_left_after(wave),
         )  # fmt: skip
+
+    def _take_of(self, chunk: Chunk, request: Request, result: Result) -> ChunkTake:
+        text, said = request.encode(), request.transcript_bytes()
+        return ChunkTake.from_result(chunk.index, self._next_attempt(chunk), text, said, result)
 
     def _progress(
         self, chunk: Chunk, event: Progress, wave: Sequence[Chunk], running: dict[int, Progress]
@@ -220,21 +250,21 @@ class DialogueRun:
         complete = sum(c.seconds for c in self.plan.chunks if self.is_done(c))
         done = complete + sum(progress.audio_seconds for progress in running.values())
         attempt = self._next_attempt(chunk)
-        left, after = event.left, self._left_after(wave)
+        left, after = event.left, self._time_left_after(wave)
         left = None if left is None or after is None else left + after
         total = max(self.plan.script.seconds, done)
         return ChunkProgress(
             chunk.index, attempt, event.audio_seconds, event.expected_seconds, done, total, left
         )
 
-    def _left_after(self, wave: Sequence[Chunk]) -> TimeLeft | None:
+    def _time_left_after(self, wave: Sequence[Chunk]) -> TimeLeft | None:
         """The time for the chunks that are missing beside those of this wave; None if unknown."""
         rest = [c for c in self.plan.chunks if c not in wave and not self.is_done(c)]
         seconds = sum(chunk.seconds for chunk in rest) / self.plan.request.speed
         if not seconds:
             return TimeLeft(0.0, 0.0)
         if self._rate:
-            return TimeLeft.around(seconds / self._rate, MEASURED_FACTOR)
+            return TimeLeft.from_estimate(seconds / self._rate, MEASURED_FACTOR)
         return time_to_make(self.synthesis, self.plan.request, seconds, self.plan.join)
 
 
@@ -243,21 +273,27 @@ def time_to_make(
 ) -> TimeLeft | None:
     """How long so many seconds of a dialogue take, before any was made; None if unknown."""
     each = synthesis.speed.seconds_per_second(request.model, request.runtime)
-    if each is None:
+    if each is None or not seconds:
         return None
-    # A batch takes between a third and all of the time of its takes one by one.
-    together = 1.0 if join is Join.FLOWING else 0.5
-    return TimeLeft.around(together * each * seconds, ASSUMED_FACTOR)
+    rows = min(PLACES, math.ceil(seconds / LONGEST_SECONDS)) if join is Join.STEADY else 1
+    together = rows**request.model.profile.batch_exponent / rows
+    left = TimeLeft.from_estimate(together * each * seconds, ASSUMED_FACTOR)
+    if request.voice is not None and request.voice.codes is not None:  # It is read once for all.
+        read = synthesis.speed.prompt_seconds(request.model, len(request.voice.codes))
+        left += TimeLeft.from_estimate(read or 0.0, ASSUMED_FACTOR)
+    return left
 
 
 @dataclass(frozen=True)
 class JoinedPiece:
-    """Samples that follow those before, from `start` seconds of the whole on, and their words."""
+    """Samples that follow those before, from `start` seconds of the whole on, and their words.
+    placed: where the chunk is, None for the silence at the end."""
 
     samples: np.ndarray
     sample_rate: int
     start: float
     words: tuple[TimedWord, ...] = ()
+    placed: Placed | None = None
 
     @property
     def event(self) -> AudioChunk:
@@ -285,7 +321,13 @@ class JoinedSound:
             start = self._joiner.position / rate
             samples, placed = self._joiner.add(chunk, take, alignment)
             words = words_of_chunk(plan, chunk, take, alignment, placed)
-            yield JoinedPiece(samples, rate, start, tuple(words))
+            yield JoinedPiece(samples, rate, start, tuple(words), placed)
             if not self._waiting:
                 start = self._joiner.position / rate
                 yield JoinedPiece(self._joiner.finish(plan.script.pause), rate, start)
+
+    def unfinished(self) -> Iterator[JoinedPiece]:
+        """What was made of the next chunk before it was stopped, if anything."""
+        if self._waiting and (take := self._run.store.read_stopped(self._waiting[0].index)):
+            rate = take.sample_rate
+            yield JoinedPiece(take.samples, rate, self._joiner.position / rate)

@@ -19,13 +19,13 @@ def seeds_like(config: ModelConfig, seed: int, number: int) -> tuple[int, ...]:
     """
     later: Iterator[int] = (value % (SEED_LIMIT + 1) for value in count(seed + 1))
     if config.voices is not None:
-        later = _in_same_parts(
+        later = _seeds_in_same_parts(
             later, seed, {len(config.voices.pairs), *range(1, len(config.voices.voices) + 1)}
         )
     return tuple(islice(chain([seed], later), number))
 
 
-def _in_same_parts(seeds: Iterator[int], seed: int, sizes: set[int]) -> Iterator[int]:
+def _seeds_in_same_parts(seeds: Iterator[int], seed: int, sizes: set[int]) -> Iterator[int]:
     drawn = Random(seed).random()
     low = max(floor(drawn * size) / size for size in sizes)
     high = min((floor(drawn * size) + 1) / size for size in sizes)

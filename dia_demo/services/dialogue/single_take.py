@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
-from dia_demo.engine.events import Result
+from dia_demo.engine.events import Result, SpokenWord
 from dia_demo.services.dialogue.events import ChunkReport
-from dia_demo.services.dialogue.judging.chunk_take import ChunkTake
-from dia_demo.services.dialogue.judging.judge import alignment_of, judge
-from dia_demo.services.dialogue.timeline import Span, TimedWord, timed_words
-from dia_demo.services.take import Request
-from dia_demo.text.formats.table import in_turns
+from dia_demo.services.dialogue.timeline import Span, spoken_words, timed_words
+from dia_demo.services.judging.judge import alignment_of, judge
+from dia_demo.services.judging.single_take import take_as_chunk
+from dia_demo.services.take import Request, Take, TimedWord
+from dia_demo.text.formats.table import write_turns
 from dia_demo.text.script import TAG
 
 
 def report_of_take(request: Request, result: Result) -> ChunkReport:
     """What `say --json` says of the only chunk."""
-    take, figures = _as_chunk(request, result), result.figures
+    take, figures = take_as_chunk(request, result), result.figures
     expected = figures.expected_seconds or figures.audio_seconds
     verdict = judge(take, expected, request.model.frames_per_second / request.speed)
     seconds, rate = round(figures.audio_seconds, 3), verdict.words_per_second
@@ -25,7 +26,20 @@ def report_of_take(request: Request, result: Result) -> ChunkReport:
 
 def words_of_take(request: Request, result: Result) -> list[TimedWord]:
     """The words of a single take of a script."""
-    if in_turns(request.script) != request.script:  # Its turns are those that the model reads.
+    request, spans = _turns(request)
+    take = take_as_chunk(request, result)
+    return timed_words(request, spans, take, alignment_of(take))
+
+
+def words_so_far(request: Request, spoken: Sequence[SpokenWord], last: float) -> list[TimedWord]:
+    """The words that a running take has begun, of models that know them. last: its seconds so far,
+    where its last word ends for now."""
+    return spoken_words(spoken, _turns(request)[1], last)
+
+
+def _turns(request: Request) -> tuple[Request, list[Span]]:
+    """The turns of a script, and the request with the script that has them."""
+    if write_turns(request.script) != request.script:  # Its turns are those that the model reads.
         request = replace(request, script=request.reading(request.script).text)
     script = request.script
     spans: list[Span] = []
@@ -34,10 +48,10 @@ def words_of_take(request: Request, result: Result) -> list[TimedWord]:
         end = after[0] if after else len(script)
         if script[start:end].strip():
             spans.append(Span(start, end, speaker, len(spans)))
-    take = _as_chunk(request, result)
-    return timed_words(request, spans, take, alignment_of(take))
+    return request, spans
 
 
-def _as_chunk(request: Request, result: Result) -> ChunkTake:
-    text, said = request.encode(), request.transcript_bytes()
-    return ChunkTake.of_result(0, 0, text, said, result)
+def with_words(take: Take, result: Result) -> Take:
+    """The take with the times of its words, which its file and its report contain then."""
+    words = words_of_take(take.request, result)
+    return replace(take, words=tuple(word.shift(take.notice_seconds) for word in words))

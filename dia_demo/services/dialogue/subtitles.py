@@ -7,7 +7,7 @@ from pathlib import Path
 
 from dia_demo.errors import InputError
 from dia_demo.files import write_atomic
-from dia_demo.services.dialogue.timeline import TimedWord
+from dia_demo.services.take import TimedWord
 
 FORMATS = (".srt", ".vtt")
 # A cue is at most so long, which is two lines, and shown for so many seconds.
@@ -32,7 +32,7 @@ def write_subtitles(path: Path, words: Sequence[TimedWord]) -> Path:
 def srt(words: Sequence[TimedWord]) -> str:
     """SubRip: numbered cues, with the speaker before a turn's first words."""
     blocks = []
-    for number, (cue, is_new) in enumerate(_cues(words), start=1):
+    for number, (cue, is_new) in enumerate(cues_of(words), start=1):
         times = f"{_time(cue[0].start, ',')} --> {_time(cue[-1].end, ',')}"
         blocks.append(f"{number}\n{times}\n{_text(cue, is_new)}\n")
     return "\n".join(blocks)
@@ -41,14 +41,14 @@ def srt(words: Sequence[TimedWord]) -> str:
 def vtt(words: Sequence[TimedWord]) -> str:
     """WebVTT: the speaker is the voice of a cue."""
     blocks = ["WEBVTT\n"]
-    for cue, _ in _cues(words):
+    for cue, _ in cues_of(words):
         text = " ".join(word.word for word in cue).replace("&", "&amp;").replace("<", "&lt;")
         times = f"{_time(cue[0].start, '.')} --> {_time(cue[-1].end, '.')}"
         blocks.append(f"{times}\n<v {cue[0].speaker}>{text}\n")
     return "\n".join(blocks)
 
 
-def _cues(words: Sequence[TimedWord]) -> Iterator[tuple[list[TimedWord], bool]]:
+def cues_of(words: Sequence[TimedWord]) -> Iterator[tuple[list[TimedWord], bool]]:
     """The words of each cue, and whether a turn begins with it."""
     cue: list[TimedWord] = []
     turn = None
@@ -59,6 +59,19 @@ def _cues(words: Sequence[TimedWord]) -> Iterator[tuple[list[TimedWord], bool]]:
         cue.append(word)
     if cue:
         yield cue, cue[0].turn != turn
+
+
+def cue_rows(words: Sequence[TimedWord]) -> list[dict]:
+    """The cues as the page's player shows them, with the start of each word."""
+    return [
+        {
+            "speaker": cue[0].speaker,
+            "turn": cue[0].turn,
+            "end": cue[-1].end,
+            "words": [[word.word, word.start] for word in cue],
+        }
+        for cue, _ in cues_of(words)
+    ]
 
 
 def _is_full(cue: list[TimedWord], word: TimedWord) -> bool:

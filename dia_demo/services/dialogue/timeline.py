@@ -8,35 +8,19 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dia_demo.engine.events import SpokenWord
 from dia_demo.services.dialogue.join import Placed
-from dia_demo.services.dialogue.judging.alignment import AlignedWord, Alignment
-from dia_demo.services.dialogue.judging.chunk_take import ChunkTake
-from dia_demo.services.dialogue.judging.sound import Sound
 from dia_demo.services.dialogue.plan import DialoguePlan
-from dia_demo.services.take import Request
+from dia_demo.services.judging.alignment import AlignedWord, Alignment
+from dia_demo.services.judging.chunk_take import ChunkTake
+from dia_demo.services.judging.sound import Sound
+from dia_demo.services.take import Request, TimedWord
 from dia_demo.text.dialogue.chunks import Chunk
 from dia_demo.text.normaliser import Reading
 from dia_demo.text.script import to_bytes
 
 # A sound in brackets is no word.
 _TOKEN = re.compile(r"\([^()\n]{1,40}\)|\S+")
-
-
-@dataclass(frozen=True)
-class TimedWord:
-    """A word as the script has it, when it is said, and in which turn, counted from 0. Where the
-    words of a model cannot be followed, one of these is all that its speaker says in a chunk."""
-
-    word: str
-    start: float
-    end: float
-    speaker: str
-    turn: int
-
-    def shifted(self, seconds: float) -> TimedWord:
-        """The same, so much later."""
-        start, end = round(self.start + seconds, 3), round(self.end + seconds, 3)
-        return TimedWord(self.word, start, end, self.speaker, self.turn)
 
 
 @dataclass(frozen=True)
@@ -61,7 +45,7 @@ def words_of_chunk(
     request = plan.chunk_request(chunk, take.attempt)
     words = timed_words(request, spans, take, alignment)
     later = (placed.start - placed.first) / take.sample_rate
-    return [word.shifted(later) for word in words]
+    return [word.shift(later) for word in words]
 
 
 def timed_words(
@@ -72,8 +56,10 @@ def timed_words(
 ) -> list[TimedWord]:
     """The words of some spans of a request's script, in seconds of its take."""
     sound = Sound(take.samples, take.sample_rate)
+    if take.words is not None:
+        return spoken_words(take.words, spans, sound.bounds[1] / sound.sample_rate)
     if alignment is None:
-        return [word.shifted(0.0) for word in _by_length(request.script, spans, sound)]
+        return [word.shift(0.0) for word in _words_by_length(request.script, spans, sound)]
     fps = request.model.frames_per_second / request.speed
     reading = request.reading(request.script)
     words: list[TimedWord] = []
@@ -87,11 +73,28 @@ def timed_words(
             said = [w for w in alignment.words if w.start < end_byte and w.end > start_byte]
             start, last = _seconds(said, sound, fps, last)
             word = TimedWord(match[0], start, last, f"S{span.speaker}", span.turn)
-            words.append(word.shifted(0.0))
+            words.append(word.shift(0.0))
     return words
 
 
-def _by_length(script: str, spans: Sequence[Span], sound: Sound) -> list[TimedWord]:
+def spoken_words(
+    words: Sequence[SpokenWord], spans: Sequence[Span], last: float
+) -> list[TimedWord]:
+    """Words whose beginnings are known, of turns in order. One ends where the next begins, the last
+    one at `last`, in seconds."""
+    ends = [word.seconds for word in words[1:]] + [last]
+    timed, at = [], 0
+    for word, end in zip(words, ends, strict=True):
+        # The next turn of this speaker: turns of one speaker that follow one another are one.
+        here = (k for k in range(at, len(spans)) if spans[k].speaker == word.speaker)
+        at = next(here, at)
+        turn = spans[at].turn if spans else 0
+        times = word.seconds, max(word.seconds, end)
+        timed.append(TimedWord(word.word, *times, f"S{word.speaker}", turn).shift(0.0))
+    return timed
+
+
+def _words_by_length(script: str, spans: Sequence[Span], sound: Sound) -> list[TimedWord]:
     """What each turn says, at times by the number of its characters."""
     start, end = (sample / sound.sample_rate for sample in sound.bounds)
     lengths = np.cumsum([0, *(span.end - span.start for span in spans)])

@@ -28,7 +28,7 @@ from dia_demo.services.downloads.plan import (
     plan_download,
     remove_download,
 )
-from dia_demo.services.wording import about
+from dia_demo.services.wording import about_duration
 from dia_demo.task import Task
 
 # Who asked for the model that the app was started with.
@@ -170,7 +170,7 @@ class Downloads:
         """A model's download as `person` sees it. If the hub was not asked for the sizes of its
         files yet, it is now, in the background."""
         with self._lock:
-            download = self._of(model)
+            download = self._get(model)
             if download.state is DownloadState.LOOKING and not download.is_working:
                 self._begin(download, _look)
             return _status_of(download, person)
@@ -178,7 +178,7 @@ class Downloads:
     def start(self, model: str, person: str) -> None:
         """Download a model for `person`; if that is in progress, join it."""
         with self._lock:
-            download = self._of(model)
+            download = self._get(model)
             if download.state is DownloadState.HERE:  # The page has not noticed yet.
                 download.finished_for.add(person)
                 return
@@ -191,20 +191,20 @@ class Downloads:
     def look_again(self, model: str) -> None:
         """Forget what the hub said of a model, so that it is asked again."""
         with self._lock:
-            if self._of(model).state is DownloadState.FAILED:
+            if self._get(model).state is DownloadState.FAILED:
                 del self._downloads[model]
 
     def remove(self, model: str) -> None:
         """Remove what has arrived of a model whose download is neither running nor complete."""
         with self._lock:
-            download = self._of(model)
+            download = self._get(model)
             if download.state in STOPPED:
                 self._begin(download, _remove)
 
     def cancel(self, model: str, person: str) -> None:
         """`person` no longer wants the model; if nobody else does, its download stops."""
         with self._lock:
-            download = self._of(model)
+            download = self._get(model)
             download.askers.discard(person)
             if not download.askers and download.work is not None:
                 download.work.cancel.set()
@@ -217,7 +217,7 @@ class Downloads:
         if status.state is DownloadState.RUNNING:
             so_far = f"{status.here / max(1, status.total):.0%}"
             if status.seconds_left is not None:
-                so_far += f", {about(status.seconds_left)} left"
+                so_far += f", {about_duration(status.seconds_left)} left"
             raise InputError(
                 f"{info.title} is being downloaded ({so_far}). "
                 "You can generate once it has downloaded; use the nano voice until then."
@@ -231,7 +231,7 @@ class Downloads:
             works = [each.work for each in self._downloads.values() if each.work is not None]
         stop_all(works, SECONDS_TO_END)
 
-    def _of(self, model: str) -> _ModelDownload:
+    def _get(self, model: str) -> _ModelDownload:
         return self._downloads.setdefault(model, _ModelDownload(model, self._models))
 
     def _begin(

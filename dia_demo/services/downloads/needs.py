@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from dia_demo.config import RuntimeConfig
 from dia_demo.engine.family import ModelInfo
-from dia_demo.engine.memory import model_bytes, needed_bytes
+from dia_demo.engine.loading.memory import model_bytes, needed_bytes
 from dia_demo.machine import system
 from dia_demo.services.speed.estimate import precision_here
 from dia_demo.services.speed.machine_speed import MachineSpeed

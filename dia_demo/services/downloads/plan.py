@@ -6,19 +6,20 @@ from collections.abc import Generator
 from dataclasses import dataclass
 from pathlib import Path
 
-from dia_demo.codec.files import HUB_NAME
 from dia_demo.engine.family import ModelInfo
 from dia_demo.errors import InputError
+from dia_demo.families.resolve import assumed_info
 from dia_demo.hub.cache import is_hub_name
 from dia_demo.hub.fetch import remote_files
 from dia_demo.hub.partial import part_files, remove, whole_files
 from dia_demo.hub.transfer import RemoteFile
-from dia_demo.services.models import completed, fetch_files
+from dia_demo.services.models import fetch_description, fetch_files
 
 
 @dataclass(frozen=True)
 class DownloadPlan:
-    """The weight files of a model, and those of its codec if that is not on this machine."""
+    """The files of a model without its configs, and those of its codec if that is not on this
+    machine."""
 
     model: str
     files: tuple[RemoteFile, ...]
@@ -44,13 +45,13 @@ def plan_download(info: ModelInfo) -> Generator[float, None, DownloadPlan]:
 
     Raises InputError where the hub has no such model, or it is not a Dia checkpoint.
     """
-    files = yield from remote_files(info.name)
-    info = completed(info)
+    info = yield from fetch_description(info)
+    files = yield from remote_files(info.name, info.family.files)
     assert info.folder is not None, "its config was fetched"
     try:
         files += yield from info.family.codecs.remote_files(info.folder)
     except InputError:
-        pass  # Descript's own release is tried as well, at an unknown size.
+        pass  # Its size is unknown; Dia's may come from Descript's own release.
     return DownloadPlan(info.name, tuple(files))
 
 
@@ -68,7 +69,7 @@ def fetch_all(info: ModelInfo) -> Generator[float, None, None]:
 
 def bytes_on_disk(model: str) -> int:
     """The disk space of a model's weights, whole or in part. No network."""
-    return sum(_size(path) for _, path in _removable(model))
+    return sum(_size(path) for _, path in _removable_files(model))
 
 
 def remove_download(model: str) -> None:
@@ -76,16 +77,22 @@ def remove_download(model: str) -> None:
 
     Raises InputError while another program transfers one of them.
     """
-    for name, path in _removable(model):
+    for name, path in _removable_files(model):
         remove(name, path)
 
 
-def _removable(model: str) -> list[tuple[str, Path]]:
+def _removable_files(model: str) -> list[tuple[str, Path]]:
     """Repositories and files: whole files of the codec stay, since other models use it."""
     if not is_hub_name(model):
         return []
     paths = [(model, path) for path in (*part_files(model), *whole_files(model))]
-    return paths + [(HUB_NAME, path) for path in part_files(HUB_NAME)]
+    repository = _codec_repository(model)
+    return paths + [(repository, path) for path in part_files(repository)] if repository else paths
+
+
+def _codec_repository(model: str) -> str:
+    # By its name: where its config is damaged, it can still be removed.
+    return assumed_info(model).family.codecs.repository
 
 
 def _size(path: Path) -> int:

@@ -27,7 +27,7 @@ def read_samples(path: Path) -> tuple[np.ndarray, int]:
     return pcm.astype(np.float32) / 32767, rate
 
 
-def in_format(path: Path, suffix: str) -> Path:
+def convert_take(path: Path, suffix: str) -> Path:
     """A stored take in the format of a suffix, with its metadata: `path` itself, or a file beside
     it, which is written if it is not there. Raises RunError if that fails."""
     target = path.with_suffix(suffix)

@@ -14,23 +14,22 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
-from dia_demo.audio import STORED_SUFFIX, read_metadata
-from dia_demo.config import PRECISIONS
+from dia_demo.audio import STORED_SUFFIX
 from dia_demo.errors import InputError, RunError
 from dia_demo.files import size_of, write_atomic
-from dia_demo.services.earlier.formats import REMOVED, in_format
+from dia_demo.services.earlier.formats import REMOVED, convert_take
 from dia_demo.services.earlier.labels import (
     Label,
     checked_name,
-    distinct,
     file_stem,
+    make_distinct,
     read_labels,
     write_labels,
 )
+from dia_demo.services.earlier.take_metadata import form_values, read_take
 from dia_demo.services.people import folder_of
-from dia_demo.services.take import Take
+from dia_demo.services.take import NO_KEPT, Take
 
 # A person has at most MAX_TAKES earlier takes, and all people together MAX_BYTES of them. Beyond
 # that the oldest takes are removed, first those of the person who uses the most space.
@@ -46,8 +45,8 @@ _REMOVED, _UNFINISHED, _LABELS = "removed", "unfinished", "labels.json"
 
 @dataclass(frozen=True)
 class EarlierTake:
-    """One earlier take. settings, script, speed, normalise and pronunciations are what its file
-    contains."""
+    """One earlier take. settings, script, speed, normalise, pronunciations, voices and
+    kept_voices (see `read_take`) are what its file contains."""
 
     id: str
     path: Path
@@ -59,6 +58,8 @@ class EarlierTake:
     voice_transcript: str | None = None
     normalise: bool = False
     pronunciations: str | None = None
+    voices: tuple[str, str] = ("", "")
+    kept_voices: tuple[str, str] = NO_KEPT
     label: Label = Label()
 
     @property
@@ -85,7 +86,7 @@ class History:
 
         Raises InputError if it is too large, RunError if it cannot be written.
         """
-        return self.add_file(key, len(take.samples), take.save)
+        return self.add_file(key, len(take.in_file), take.save)
 
     def add_file(
         self,
@@ -126,7 +127,7 @@ class History:
     def _drop_oldest(self, new: Path) -> None:
         """Remove the oldest takes above both limits, starred ones last, but not `new`, the one just
         added."""
-        for path in _last_to_go_first(_takes_in(new.parent), new)[MAX_TAKES:]:
+        for path in _order_takes(_takes_in(new.parent), new)[MAX_TAKES:]:
             path.unlink(missing_ok=True)
         people = [_sizes(home) for home in self.home.glob("*/takes")]
         while sum(sum(takes.values()) for takes in people) > self.limit:
@@ -135,7 +136,7 @@ class History:
                 return
             # Of two people who use the same space, the one with the older take.
             takes = max(people, key=lambda takes: (sum(takes.values()), -_stamp([*takes][-1])))
-            oldest = _last_to_go_first(takes, new)[-1]
+            oldest = _order_takes(takes, new)[-1]
             del takes[oldest]
             oldest.unlink(missing_ok=True)
             # On a full disk the note is missing, but the take is removed all the same.
@@ -162,7 +163,7 @@ class History:
             return None
 
     @contextmanager
-    def unfinished(self, key: str) -> Iterator[None]:
+    def mark_unfinished(self, key: str) -> Iterator[None]:
         """Keep a marker of a run on the disk until the block ends, for `was_lost`."""
         note = self._home(key) / _UNFINISHED
         with suppress(OSError):
@@ -210,13 +211,13 @@ class History:
         takes = [self.get(key, identity) for identity in identities[:MAX_TAKES]]
         if not takes:
             raise InputError("There is no take to download.")
-        files = [self.served(key, take.id, folder, suffix) for take in takes]
+        files = [self.serve(key, take.id, folder, suffix) for take in takes]
         try:
             folder.mkdir(parents=True, exist_ok=True)
             path = folder / f"takes-{secrets.token_hex(20)}" / "takes.zip"
             path.parent.mkdir()
             with zipfile.ZipFile(path, "w") as archive:
-                names = distinct([take.file_stem for take in takes])
+                names = make_distinct([take.file_stem for take in takes])
                 for name, file in zip(names, files, strict=True):
                     archive.write(file, f"{name}{suffix}")
         except OSError as error:
@@ -225,11 +226,11 @@ class History:
             raise RunError(f"The zip could not be written: {reason}. Free some space.") from error
         return path
 
-    def served(self, key: str, identity: str, folder: Path, suffix: str = STORED_SUFFIX) -> Path:
+    def serve(self, key: str, identity: str, folder: Path, suffix: str = STORED_SUFFIX) -> Path:
         """One of the takes as a file in `folder`, in the format of a suffix, in a subfolder whose
         name cannot be guessed."""
         take = self.get(key, identity)
-        served = self._served(take.path, folder) / f"{take.file_stem}{STORED_SUFFIX}"
+        served = self._served_folder(take.path, folder) / f"{take.file_stem}{STORED_SUFFIX}"
         try:
             served.parent.mkdir(parents=True, exist_ok=True)
             if not served.exists():
@@ -239,9 +240,9 @@ class History:
         except OSError as error:
             reason = error.strerror or error
             raise RunError(f"The take could not be prepared: {reason}. Free some space.") from error
-        return in_format(served, suffix)
+        return convert_take(served, suffix)
 
-    def _served(self, path: Path, folder: Path) -> Path:
+    def _served_folder(self, path: Path, folder: Path) -> Path:
         secret = hashlib.blake2b(str(path).encode(), key=self._secret).hexdigest()[:40]
         return folder / f"earlier-{secret}"
 
@@ -249,7 +250,7 @@ class History:
         """Delete a take permanently, with its copy in `folder`."""
         path = self._path(key, identity)
         path.unlink(missing_ok=True)
-        shutil.rmtree(self._served(path, folder), ignore_errors=True)
+        shutil.rmtree(self._served_folder(path, folder), ignore_errors=True)
 
     def _home(self, key: str) -> Path:
         return folder_of(self.home, key) / "takes"
@@ -277,7 +278,7 @@ def _takes_in(home: Path) -> list[Path]:
     return [home / name for name in sorted(takes, reverse=True)]
 
 
-def _last_to_go_first(takes: Iterable[Path], new: Path) -> list[Path]:
+def _order_takes(takes: Iterable[Path], new: Path) -> list[Path]:
     """The takes of one folder, the new one first, then the starred ones, the latest first."""
     takes = list(takes)
     labels = read_labels(takes[0].parent / _LABELS) if takes else {}
@@ -305,43 +306,3 @@ def _link(path: Path, other: Path) -> None:
         return
     with write_atomic(other) as part:
         shutil.copyfile(path, part)
-
-
-def read_take(path: Path) -> dict | None:
-    """The metadata of a file that this program saved: script, settings, speed, figures,
-    whether the script was normalised, the list of pronunciations, and the transcript of the voice
-    prompt; None without it."""
-    raw = read_metadata(path)
-    if raw is None or not isinstance(raw.get("script"), str):
-        return None
-    settings, figures = raw.get("settings"), raw.get("figures")
-    if not isinstance(settings, dict) or not isinstance(figures, dict):
-        return None
-    numbers = {
-        name: value
-        for name, value in settings.items()
-        if isinstance(value, int | float) and not isinstance(value, bool)
-    }
-    speed = raw.get("speed")
-    speed = speed if isinstance(speed, int | float) and 0.5 <= speed <= 2.0 else 1.0
-    voice, listed = raw.get("voice_transcript"), raw.get("pronunciations")
-    return {
-        "script": raw["script"],
-        "settings": numbers,
-        "speed": float(speed),
-        "figures": figures,
-        "voice_transcript": voice if isinstance(voice, str) else None,
-        "normalise": raw.get("normalise") is True,
-        "pronunciations": listed if isinstance(listed, str) else None,
-    }
-
-
-def form_values(take: Mapping[str, Any]) -> dict:
-    """The values for a form from the metadata that `read_take` returns: script, speed, every
-    sampling parameter, seed, model, normalise, and the precision that was used."""
-    figures = take["figures"]
-    values = {name: take[name] for name in ("script", "speed", "normalise")} | take["settings"]
-    values |= {name: figures[name] for name in ("model",) if name in figures}
-    if figures.get("precision") in PRECISIONS:
-        values["precision"] = figures["precision"]
-    return values

@@ -67,7 +67,7 @@ def file_stem(script: str, figures: Mapping[str, Any], name: str = "") -> str:
     return f"{words}_{model[:40]}_seed{seed[:20]}"
 
 
-def distinct(names: Iterable[str]) -> list[str]:
+def make_distinct(names: Iterable[str]) -> list[str]:
     """The names, with a number where those before have the same."""
     seen: Counter[str] = Counter()
     result = []

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dia_demo.checkpoint_files import FileRecord, weight_files
-from dia_demo.codec.files import HUB_NAME as CODEC_NAME
 from dia_demo.engine.family import ModelInfo, Profile
 from dia_demo.files import ROOT
 from dia_demo.hub.cache import cached_config, cached_source
@@ -67,18 +66,19 @@ def describe_base(info: ModelInfo) -> Generator[float, None, BaseModel]:
     records: dict[str, FileRecord] = {}
     for file in files:
         yield len(records) / len(files)
-        records[file.name] = FileRecord.of(file)
+        records[file.name] = FileRecord.from_file(file)
     revision = source[1] if source else None
     profile = info.family.profiles.get(name, info.family.other)
     known = profile.license or _license_of(folder)
-    return BaseModel(info, name, profile, revision, records, known, _codec_of(folder))
+    return BaseModel(info, name, profile, revision, records, known, _codec_of(info, folder))
 
 
-def _codec_of(folder: Path) -> dict[str, str | None]:
+def _codec_of(info: ModelInfo, folder: Path) -> dict[str, str | None]:
     if (folder / "codec").is_dir():
         return {"folder": "codec"}
-    cached = cached_config(CODEC_NAME)
-    return {"repository": CODEC_NAME, "revision": cached.name if cached else None}
+    repository = info.family.codecs.repository
+    cached = cached_config(repository)
+    return {"repository": repository, "revision": cached.name if cached else None}
 
 
 def _license_of(folder: Path) -> str | None:

@@ -15,13 +15,18 @@ from dia_demo.checkpoint_files import MANIFEST, FileRecord, read_manifest
 from dia_demo.services.exporting.base_model import BaseModel
 from dia_demo.services.system_info import describe_machine
 
-# What a precision means for the weights: see model/packed_linear.py and model/checkpoint.py.
+# What a precision means for the weights: see packed_linear.py and weights/checkpoint.py in model/.
 MEANINGS = {
     "float32": "The weights are those of the original in float32, in another order.",
     "bfloat16": "The weights are rounded to bfloat16; norms stay in float32.",
     "int8": (
         "The weights of all linears are rounded to 8 bits, with a scale for each output; "
         "embeddings are in bfloat16 and norms in float32."
+    ),
+    "int8+int5": (
+        "The weights of the linears of the temporal transformer are rounded to 8 bits, with a "
+        "scale for each output, those of the depth transformer to 5 bits, with a scale for each "
+        "group of inputs; embeddings are in bfloat16 and norms in float32."
     ),
     "int4": (
         "The weights of the linears that a decoder step reads are rounded to 4 bits, with a scale "
@@ -68,7 +73,7 @@ def model_card(
             "FOLDER is this folder, or its OWNER/NAME on the hub. Other programs cannot read the "
             "order in which the weights are stored here. " + _codec(base),
             "",
-            *_measured(measured),
+            *_measurements(measured),
             "",
             *_files(base, folder),
             "",
@@ -100,14 +105,16 @@ def _origin(base: BaseModel) -> str:
 
 
 def _codec(base: BaseModel) -> str:
+    credit = f" {base.info.family.codecs.credit}".rstrip()
     if base.codec.get("folder"):
-        return "Its codec is in the folder `codec`."
+        return f"Its codec is in the folder `codec`.{credit}"
     revision = base.codec.get("revision")
     which = f", revision {revision} when this was written" if revision else ""
-    return f"Its codec is {base.codec['repository']}{which}; the program fetches it once."
+    name = base.codec["repository"]
+    return f"Its codec is {name}{which}; the program fetches it once.{credit}"
 
 
-def _measured(measured: Measured) -> Iterator[str]:
+def _measurements(measured: Measured) -> Iterator[str]:
     machine = describe_machine()
     threads = "one thread" if measured.threads == 1 else f"{measured.threads} threads"
     yield "## Measured"

@@ -18,6 +18,7 @@ from time import perf_counter
 
 import numpy as np
 from safetensors import SafetensorError
+from torch import nn
 
 from dia_demo.checkpoint_config import read_config_file
 from dia_demo.checkpoint_files import (
@@ -28,24 +29,15 @@ from dia_demo.checkpoint_files import (
     write_manifest,
 )
 from dia_demo.config import RuntimeConfig
-from dia_demo.engine.calibration import make_takes
 from dia_demo.engine.decoder_model import DecoderModel
 from dia_demo.engine.family import ModelInfo
-from dia_demo.engine.memory import check_free, gb, model_bytes, why_not_calibrated
-from dia_demo.engine.placement import Placement, place_on_cpu
+from dia_demo.engine.loading.memory import check_free, gb, model_bytes
+from dia_demo.engine.loading.placement import Placement, place_on_cpu
 from dia_demo.engine.scheduler import run
 from dia_demo.errors import InputError, RunError
 from dia_demo.files import new_folder
-from dia_demo.model.dia import Dia
-from dia_demo.model.loading import (
-    Calibrator,
-    Stages,
-    choose,
-    install_packed,
-    load_packed,
-    with_stage,
-)
-from dia_demo.model.packed_cache import LAYOUTS, write_packed
+from dia_demo.model.loading import Stages, run_stage
+from dia_demo.model.weights.packed_cache import LAYOUTS, write_packed
 from dia_demo.services.exporting.base_model import (
     BaseModel,
     copy_license,
@@ -100,7 +92,7 @@ def export(
 def check_target(target: Path) -> None:
     """Raise InputError where no new folder can be made as `target`."""
     if not target.parent.is_dir():
-        raise InputError(f"The folder {target.parent} does not exist: make it first.")
+        raise InputError(f"The folder {target.parent} does not exist: create it first.")
     try:
         is_free = not target.exists() or (target.is_dir() and not any(target.iterdir()))
     except OSError as error:
@@ -114,17 +106,17 @@ def check_target(target: Path) -> None:
 
 def _export(info: ModelInfo, runtime: RuntimeConfig, target: Path) -> Stages[ExportReport]:
     what = f"Fetching {info.name}"
-    info = yield from with_stage(what, fetch_description(info))
+    info = yield from run_stage(what, fetch_description(info))
     if (prepared := info.config.prepared) is not None:
         raise InputError(
-            f"{info.name} contains prepared weights already, in {prepared.precision}: copy its "
+            f"{info.name} already contains prepared weights, in {prepared.precision}: copy its "
             f"folder, or export {prepared.base}."
         )
     placement = place_on_cpu(runtime, info)
     check_free(info, placement.precision)
     _check_disk(target, model_bytes(info, placement.precision))
-    info = yield from with_stage(what, fetch_base(info))
-    base = yield from with_stage("Reading the original", describe_base(info))
+    info = yield from run_stage(what, fetch_base(info))
+    base = yield from run_stage("Reading the original", describe_base(info))
     try:
         with new_folder(target) as part:
             expected = yield from _write_prepared(part, base, placement)
@@ -141,8 +133,8 @@ def _export(info: ModelInfo, runtime: RuntimeConfig, target: Path) -> Stages[Exp
     except (OSError, SafetensorError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise RunError(
-            f"{target} could not be written ({reason}), and nothing is left of it. Free some space "
-            "there, or choose another folder."
+            f"{target} could not be written ({reason}) and was removed. Free some space there, or "
+            "choose another folder."
         ) from error
     return ExportReport(
         target, placement.precision, base.name, base.revision, base.license, files, measured
@@ -162,24 +154,22 @@ def _write_prepared(part: Path, base: BaseModel, placement: Placement) -> Stages
     """Prepare the model, write it to `part`, and return the codes of its short take."""
     info = base.info
     assert info.folder is not None, "it was fetched"
-    choice = yield from choose(info.config, placement.precision, placement.threads)
-    calibrator = Calibrator(make_takes, why_not_calibrated(info))
-    packed = yield from load_packed(
-        info.folder, info.config, placement.precision, placement.threads, calibrator
-    )
-    if packed.note and not packed.is_new:
-        raise InputError(f"The export would be less exact than it can be: {packed.note}")
+    prepared = yield from info.family.prepare(info, placement.precision, placement.threads)
+    if prepared.why_not:
+        raise InputError(f"The export would be less exact than it can be: {prepared.why_not}")
     yield "Writing the prepared weights", 0.0
-    _write_files(packed.dia, part, info.folder, base, placement.precision)
-    loaded = yield from install_packed(packed.dia, choice, placement.precision)
+    _write_files(prepared.network, part, info.folder, base, placement.precision)
+    loaded = yield from prepared.install()
     yield "Making a short take with the original", 0.0
     return _short_take(loaded.model, info)[0]
 
 
-def _write_files(dia: Dia, part: Path, folder: Path, base: BaseModel, precision: str) -> None:
+def _write_files(
+    network: nn.Module, part: Path, folder: Path, base: BaseModel, precision: str
+) -> None:
     """Everything that loading reads; the manifest last."""
-    weights = f"prepared-{precision}.safetensors"
-    write_packed(dia, part / weights, precision, base.name)
+    weights = f"prepared-{precision.replace('+', '-')}.safetensors"
+    write_packed(network, part / weights, precision, base.name)
     config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
     config["quantization_config"] = {
         "quant_method": QUANT_METHOD,
@@ -190,13 +180,16 @@ def _write_files(dia: Dia, part: Path, folder: Path, base: BaseModel, precision:
     (part / "config.json").write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
     # safetensors lets only the owner read its files.
     (part / weights).chmod((part / "config.json").stat().st_mode)
-    copied = ["generation_config.json"] if (folder / "generation_config.json").is_file() else []
+    beside = ("generation_config.json", *base.info.family.files)
+    copied = [name for name in beside if (folder / name).is_file()]
     if base.codec.get("folder"):
         (part / "codec").mkdir()
         copied += [f"codec/{name}" for name in CODEC_FILES]
     for name in copied:
         shutil.copyfile(folder / name, part / name)
-    records = {name: FileRecord.of(part / name) for name in ("config.json", *copied, weights)}
+    records = {
+        name: FileRecord.from_file(part / name) for name in ("config.json", *copied, weights)
+    }
     about = {
         "precision": precision,
         "layout": LAYOUTS[precision],

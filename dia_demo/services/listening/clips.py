@@ -14,7 +14,7 @@ from dia_demo import audio
 from dia_demo.errors import RunError
 from dia_demo.files import write_atomic
 from dia_demo.loudness import true_peak
-from dia_demo.services.earlier.labels import distinct, slug
+from dia_demo.services.earlier.labels import make_distinct, slug
 from dia_demo.services.listening.plan.names import setting_names
 from dia_demo.services.listening.plan.plan import NAMES, ComparisonPlan
 from dia_demo.services.listening.plan.plan_file import write_whole
@@ -62,7 +62,7 @@ def write_takes(
     """
     names = setting_names(plan.settings)
     sides = [(pair, clip, NAMES.index(pair.heard[clip])) for pair in pairs for clip in (0, 1)]
-    stems = distinct(f"pair-{pair.order}_{slug(names[setting])}" for pair, _, setting in sides)
+    stems = make_distinct(f"pair-{pair.order}_{slug(names[setting])}" for pair, _, setting in sides)
     kind = audio.FORMATS[suffix]
     try:
         with write_atomic(path) as part, zipfile.ZipFile(part, "w") as archive:
@@ -88,7 +88,7 @@ def _metadata_of(plan: ComparisonPlan, pair: Revealed, clip: int, setting: int) 
     return request_metadata(script, params, *beside) | {"figures": figures}
 
 
-def with_x(clips: Sequence[np.ndarray], x: int, sample_rate: int) -> list[np.ndarray]:
+def add_x(clips: Sequence[np.ndarray], x: int, sample_rate: int) -> list[np.ndarray]:
     """A, B and X, int16 [n] each. X is clip 0 (A) or 1 (B) again.
 
     Each of the three starts after its own short silence and has its own dither, both drawn at

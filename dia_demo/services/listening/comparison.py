@@ -18,7 +18,7 @@ import numpy as np
 
 from dia_demo.errors import InputError, RunError
 from dia_demo.files import bytes_in
-from dia_demo.services.listening.archive import checked_folder
+from dia_demo.services.listening.archive import check_folder
 from dia_demo.services.listening.audience.hearing import Hearing
 from dia_demo.services.listening.audience.listeners import (
     LISTENERS,
@@ -31,9 +31,10 @@ from dia_demo.services.listening.plan import plan_file
 from dia_demo.services.listening.plan.plan import ComparisonKind, ComparisonPlan, TakeSlot, Trial
 from dia_demo.services.listening.render import CLIPS, TAKES, Renderer, RenderEvent, check_plan
 from dia_demo.services.listening.verdict.result import ComparisonResult, evaluate, interim_result
-from dia_demo.services.listening.voice import keep_voice
+from dia_demo.services.listening.voice import VOICES, keep_voices
 from dia_demo.services.listening.votes.reveal import Revealed, reveal_trial
 from dia_demo.services.listening.votes.votes import (
+    OWNER,
     Vote,
     append_vote,
     complete_votes,
@@ -42,6 +43,7 @@ from dia_demo.services.listening.votes.votes import (
 )
 from dia_demo.services.synthesis import Synthesis
 from dia_demo.services.take import VoicePrompt
+from dia_demo.services.voices.kept import KeptVoices
 
 # The seconds of each clip that must be heard before a vote, and the margin at a clip's end.
 HEARD_SECONDS, HEARD_MARGIN = 10.0, 0.1
@@ -77,17 +79,17 @@ class Comparison:
         plan: ComparisonPlan,
         synthesis: Synthesis,
         voice: VoicePrompt | None = None,
+        kept: KeptVoices | None = None,
     ) -> Comparison:
-        """Store a new plan in `folder`, with its voice prompt.
-
-        Raises InputError if the folder is in use, or a take of the plan is impossible.
-        """
-        check_plan(plan, synthesis, voice)
+        """Store a new plan in `folder`, with its voice prompt and those of the `kept` voices that
+        it names. Raises InputError if the folder is in use, or a take of the plan is impossible."""
+        kept = kept or KeptVoices(folder / VOICES)
+        check_plan(plan, synthesis, voice, kept)
         try:
             folder.mkdir(parents=True, exist_ok=True)
             if any(folder.iterdir()):
                 raise InputError(f"{folder} is not empty: choose a new folder.")
-            plan = keep_voice(folder, plan, voice)
+            plan = keep_voices(folder, plan, voice, kept)
         except OSError as error:
             reason = error.strerror or error
             raise InputError(f"{folder} cannot be used: {reason}. Choose another.") from error
@@ -97,9 +99,9 @@ class Comparison:
     @classmethod
     def open(cls, folder: Path) -> Comparison:
         """An existing comparison. Raises InputError if the folder has none, or a damaged one."""
-        return cls(folder, checked_folder(folder))
+        return cls(folder, check_folder(folder))
 
-    def heard_by(self, name: str) -> Comparison:
+    def for_listener(self, name: str) -> Comparison:
         """The same pairs for one of several listeners, with their own votes and reveal."""
         plan = own_order(self.plan, name)
         heard = Comparison(self.folder, plan, self.folder / LISTENERS / name)
@@ -114,9 +116,9 @@ class Comparison:
             self.plan = replace(plan, revealed=plan.revealed or self.plan.revealed)
 
     def listeners(self) -> list[Comparison]:
-        """All listeners (see `heard_by`) who have voted or ended their test, by their first vote:
+        """All listeners (see `for_listener`) who voted or ended their test, by their first vote:
         the number of a listener stays the same while others join."""
-        heard = [self.heard_by(name) for name in listeners_of(self.folder)]
+        heard = [self.for_listener(name) for name in listeners_of(self.folder)]
         return sorted(heard, key=lambda one: min((v.time for v in one.votes.values()), default="~"))
 
     def _was_ended(self) -> bool:
@@ -162,7 +164,7 @@ class Comparison:
         if not self._running.acquire(blocking=False):
             return False
         try:
-            self._save(replace(self.plan.unmade(), sound_removed=True))
+            self._save(replace(self.plan.clear_takes(), sound_removed=True))
             for name in (CLIPS, TAKES):
                 shutil.rmtree(self.folder / name, ignore_errors=True)
             if and_voice and self.plan.voice_file is not None:
@@ -236,7 +238,7 @@ class Comparison:
             raise InputError(f"This pair has no clip {letter!r}.")
         return self.folder / CLIPS / trial.clips[index]
 
-    def aligned(self, trial: Trial) -> bool:
+    def is_aligned(self, trial: Trial) -> bool:
         """Whether both sides have the same codes and speed, so that their times correspond."""
         speeds = {self.plan.settings[setting].speed for setting in trial.settings}
         return self.plan.same_codes(trial) and len(speeds) == 1
@@ -273,7 +275,8 @@ class Comparison:
                 raise InputError("This pair already has a vote.")
             if not all(covered.get(letter, 0.0) >= needed - 0.01 for letter in letters):
                 raise InputError("Listen to each clip to the end, or for 10 s, before you vote.")
-            vote = make_vote(self.plan, trial, answer, strength, note, heard)
+            rater = OWNER if self.listener is None else self.listener.name
+            vote = make_vote(self.plan, trial, answer, strength, note, heard, rater)
             if self.listener is not None:
                 make_listener(self.listener)
             append_vote(self._votes_folder, vote)
@@ -342,8 +345,3 @@ class Comparison:
             for order, trial in enumerate(self.plan.trials, start=1)
             if trial.made
         )
-
-
-def rebuilt(plan: ComparisonPlan) -> ComparisonPlan:
-    """The plan of a new comparison with the same pairs: nothing generated, nothing revealed."""
-    return replace(plan.unmade(), revealed=False, sound_removed=False)

@@ -8,7 +8,6 @@ from math import sqrt
 from dia_demo.engine.time_left import NOTHING, TimeLeft
 from dia_demo.services.listening.plan.plan import ComparisonPlan, TakeSlot, TakeState
 from dia_demo.services.synthesis import Synthesis
-from dia_demo.text.script import expected_seconds
 
 # How far the speed of takes may change in the course of a plan.
 FACTOR = 1.2
@@ -20,7 +19,7 @@ def expected_audio(plan: ComparisonPlan, slot: TakeSlot, synthesis: Synthesis) -
     info = synthesis.models[setting.runtime.model]
     script = plan.scripts[slot.script]
     script = info.reading(script, setting.normalise, setting.pronunciations).text
-    seconds = expected_seconds(script, info.profile.seconds_per_character)
+    seconds = info.expected_seconds(script)
     return min(seconds, info.seconds_of(setting.params.max_tokens)) / setting.speed
 
 
@@ -50,5 +49,5 @@ def time_of(
         if rate is None:
             return None
         seconds = rate * expected_audio(plan, slot, synthesis) / together
-        total += TimeLeft.around(seconds, together * FACTOR)
+        total += TimeLeft.from_estimate(seconds, together * FACTOR)
     return total

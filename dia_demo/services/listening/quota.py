@@ -75,6 +75,8 @@ def _steps(home: Path, open_folder, remove: Callable[[Comparison], bool]) -> Ite
             continue
         if sound:
             first = 0 if comparison.is_unblinded else 1
+            if comparison.plan.is_uploaded:
+                first = 4  # last: nothing can generate it
             yield _Step((first, used), sound, comparison, Comparison.remove_sound)
         voice = comparison.plan.voice_file
         if not votes:
@@ -88,4 +90,5 @@ def _remove_voice(comparison: Comparison) -> bool:
 
 
 def _used(home: Path) -> int:
-    return sum(bytes_in(folder) for folder in home.glob("*/comparisons"))
+    kinds = ("comparisons", "panels")
+    return sum(bytes_in(folder) for kind in kinds for folder in home.glob(f"*/{kind}"))

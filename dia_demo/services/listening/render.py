@@ -18,9 +18,9 @@ from dia_demo import audio
 from dia_demo.engine.events import Failed, Finished, Loading, Progress, Waiting
 from dia_demo.engine.scheduler import PLACES
 from dia_demo.engine.time_left import NOTHING, TimeLeft
-from dia_demo.errors import RunError
+from dia_demo.errors import InputError, RunError
 from dia_demo.loudness import match_levels
-from dia_demo.services.listening.clips import facts_of, read_wave, with_x, write_clip
+from dia_demo.services.listening.clips import add_x, facts_of, read_wave, write_clip
 from dia_demo.services.listening.plan.plan import (
     ComparisonKind,
     ComparisonPlan,
@@ -29,10 +29,12 @@ from dia_demo.services.listening.plan.plan import (
     TakeState,
     Trial,
 )
+from dia_demo.services.listening.plan.rebuild import UPLOADED_ONCE
 from dia_demo.services.listening.plan_time import FACTOR, expected_audio, time_of
-from dia_demo.services.listening.voice import voice_of
+from dia_demo.services.listening.voice import VOICES, voice_of
 from dia_demo.services.synthesis import Synthesis
 from dia_demo.services.take import Request, VoicePrompt
+from dia_demo.services.voices.kept import KeptVoices
 
 CLIPS, TAKES = "clips", "takes"
 # The most takes of a run: a run with another model waits until all of them are done.
@@ -84,7 +86,7 @@ class Renderer:
     ) -> None:
         self.folder, self.plan, self.save = folder, plan, save
         self.synthesis, self.cancel = synthesis, cancel
-        self._voice = voice_of(folder, plan)
+        self._voice, self._kept = voice_of(folder, plan), KeptVoices(folder / VOICES)
         self._made = self._under_way = 0.0
         # The time left of the running batch, and of those after it.
         self._left: TimeLeft | None = None
@@ -102,6 +104,7 @@ class Renderer:
         (self.folder / CLIPS).mkdir(exist_ok=True)
         (self.folder / TAKES).mkdir(exist_ok=True)
         self._finish_trials()
+        self._fail_uploaded()
         for batch in self._batches():
             if self.cancel.is_set():
                 break
@@ -124,7 +127,7 @@ class Renderer:
 
     def _batches(self) -> list[list[TakeSlot]]:
         """The missing takes by runtime, then in the order of scripts and seeds."""
-        pending = [slot for slot in self.plan.slots if slot.state != TakeState.MADE]
+        pending = [] if self.plan.is_uploaded else self._pending()
         runtimes = [setting.runtime for setting in self.plan.settings]
 
         def runtime(slot: TakeSlot) -> int:
@@ -140,6 +143,19 @@ class Renderer:
                 slots[at : at + ROWS_TOGETHER] for at in range(0, len(slots), ROWS_TOGETHER)
             ]
         return batches
+
+    def _pending(self) -> list[TakeSlot]:
+        return [slot for slot in self.plan.slots if slot.state != TakeState.MADE]
+
+    def _fail_uploaded(self) -> None:
+        """Uploaded clips that are gone cannot be generated."""
+        lost = self._pending() if self.plan.is_uploaded else []
+        if lost:
+            changed = [
+                replace(slot, state=TakeState.FAILED, message=slot.message or UPLOADED_ONCE)
+                for slot in lost
+            ]
+            self._save(self.plan.with_slots(changed))
 
     def _make(self, slots: Sequence[TakeSlot]) -> Iterator[RenderProgress]:
         requests = [self._request(slot) for slot in slots]
@@ -174,7 +190,7 @@ class Renderer:
     def _request(self, slot: TakeSlot) -> Request:
         setting = self.plan.settings[slot.setting]
         info, script = self.synthesis.models[setting.runtime.model], self.plan.scripts[slot.script]
-        request = setting.request(info, script, slot.seed, self._voice)
+        request = setting.request(info, script, slot.seed, self._voice, self._kept)
         # The number of threads is this machine's, wherever the plan comes from.
         threads = self.synthesis.settings.runtime.threads
         return replace(request, runtime=replace(request.runtime, threads=threads))
@@ -243,7 +259,7 @@ class Renderer:
             return
         clips = list(matched.clips)
         if self.plan.kind == ComparisonKind.ABX:
-            clips = with_x(clips, secret.x, rate[0])
+            clips = add_x(clips, secret.x, rate[0])
         for name, clip in zip(trial.clips, clips, strict=True):
             write_clip(self.folder / CLIPS / name, clip, rate[0])
         secret = Secret(secret.flip, secret.x, matched.gains_db)
@@ -282,12 +298,16 @@ class Renderer:
         if not self._made:
             return time_of(self.plan, later, self.synthesis)
         audio = sum(expected_audio(self.plan, slot, self.synthesis) for slot in later)
-        return TimeLeft.around(audio * self._seconds_per_second, FACTOR)
+        return TimeLeft.from_estimate(audio * self._seconds_per_second, FACTOR)
 
 
-def check_plan(plan: ComparisonPlan, synthesis: Synthesis, voice: VoicePrompt | None) -> None:
-    """Raise InputError if a take of the plan is impossible."""
+def check_plan(
+    plan: ComparisonPlan, synthesis: Synthesis, voice: VoicePrompt | None, kept: KeptVoices
+) -> None:
+    """Raise InputError if a take of the plan is impossible. kept: the voices that it may name."""
     for setting in plan.settings:
+        if voice is not None and any(setting.voice_names):
+            raise InputError("Compare with a voice prompt or with chosen voices, not with both.")
         info = synthesis.models[setting.runtime.model]
         for script in plan.scripts:
-            synthesis.validate(setting.request(info, script, plan.seeds[0], voice))
+            synthesis.validate(setting.request(info, script, plan.seeds[0], voice, kept))

@@ -14,17 +14,21 @@ from dia_demo.errors import DiaDemoError, InputError, RunError
 from dia_demo.files import bytes_in, size_of
 from dia_demo.services.listening import archive
 from dia_demo.services.listening.clips import write_takes
-from dia_demo.services.listening.comparison import Comparison, rebuilt
+from dia_demo.services.listening.comparison import Comparison
+from dia_demo.services.listening.panel.store import panel_folder
 from dia_demo.services.listening.plan.plan import ComparisonKind, ComparisonPlan, TakeState
 from dia_demo.services.listening.plan.plan_file import NAME
+from dia_demo.services.listening.plan.rebuild import rebuild_plan
 from dia_demo.services.listening.plan_time import expected_audio
 from dia_demo.services.listening.quota import enforce_quota
 from dia_demo.services.listening.render import CLIPS, RenderEvent
+from dia_demo.services.listening.voice import VOICES, voice_of
 from dia_demo.services.listening.votes.table import write_table
 from dia_demo.services.people import folder_of
 from dia_demo.services.scratch import Scratch
 from dia_demo.services.synthesis import Synthesis
 from dia_demo.services.take import VoicePrompt
+from dia_demo.services.voices.kept import KeptVoices
 
 MAX_COMPARISONS = 40
 # Listeners of the shared comparison in memory; others are read from their folders again.
@@ -59,20 +63,38 @@ class ComparisonStore:
         self._downloads: dict[Path, str] = {}
         self._lock = threading.Lock()
 
-    def create(self, key: str, plan: ComparisonPlan, voice: VoicePrompt | None = None) -> str:
-        """Store a new comparison; returns its id."""
+    @classmethod
+    def of(cls, synthesis: Synthesis) -> ComparisonStore:
+        """The store of what is kept on this machine: three quarters of the space, beside takes."""
+        settings = synthesis.settings
+        limit = settings.kept_bytes - settings.kept_bytes // 4
+        shared = settings.shared_comparison
+        # Whoever votes by the link of a shared test must not find its answers on the page.
+        shared = None if shared is None or panel_folder(shared) else shared
+        return cls(settings.kept_folder, synthesis, limit, shared)
+
+    def create(
+        self,
+        key: str,
+        plan: ComparisonPlan,
+        voice: VoicePrompt | None = None,
+        kept: KeptVoices | None = None,
+    ) -> str:
+        """Store a new comparison; returns its id. kept: the voices that it may name, by default
+        those of the person."""
         self._check_models(plan)
+        kept = kept or KeptVoices.for_person(self.synthesis.settings, key)
         prompt = size_of(voice.audio) if voice is not None and voice.audio is not None else 0
         return self.add(
             key,
             self._expected_bytes(plan) + prompt,
-            lambda folder: Comparison.create(folder, plan, self.synthesis, voice),
+            lambda folder: Comparison.create(folder, plan, self.synthesis, voice, kept),
         )
 
     def add(self, key: str, size: int, write: Callable[[Path], Comparison]) -> str:
         """Store a comparison that `write` makes in a new folder; returns its id. size: its expected
         bytes."""
-        self._enforce_quota(size)
+        self.make_room(size)
         identity, folder = self._new_place(key)
         try:
             comparison = write(folder)
@@ -91,14 +113,14 @@ class ComparisonStore:
         if self.shared is not None and comparison.listener is not None:
             comparison = self.shared
         self._check_models(comparison.plan)
-        self._enforce_quota(self._expected_bytes(comparison.plan))
+        self.make_room(self._expected_bytes(comparison.plan))
         yield from comparison.run(self.synthesis, cancel)
 
     def _check_models(self, plan: ComparisonPlan) -> None:
         """Raise InputError for models that this page does not offer: a zip may name any."""
         names = list(self.synthesis.models)
         for setting in plan.settings:
-            if setting.runtime.model not in names:
+            if setting.runtime.model not in names and not setting.system:
                 raise InputError(
                     f"The model {setting.runtime.model!r} is not offered here: choose one of "
                     f"{', '.join(names)}."
@@ -106,34 +128,31 @@ class ComparisonStore:
 
     def load(self, key: str, path: Path) -> str:
         """Store a comparison from a zip; returns its id."""
-        self._enforce_quota(archive.unpacked_bytes(path))
+        self.make_room(archive.unpacked_bytes(path))
         identity, folder = self._new_place(key)
         archive.import_zip(path, folder)
         return identity
 
-    def again(self, key: str, identity: str) -> str:
+    def repeat(self, key: str, identity: str) -> str:
         """A new comparison with the plan of another: the same pairs, generated again, no votes."""
         old = self.get(key, identity)
-        voice = None
-        if old.plan.voice_file is not None:
-            path = old.folder / old.plan.voice_file
-            voice = VoicePrompt(audio=path, transcript=old.plan.voice_transcript)
-        return self.create(key, rebuilt(old.plan), voice)
+        voice, kept = voice_of(old.folder, old.plan), KeptVoices(old.folder / VOICES)
+        return self.create(key, rebuild_plan(old.plan), voice, kept)
 
     def get(self, key: str, identity: str) -> Comparison:
         """One of the person's comparisons. Raises InputError if there is none with this id."""
         if not isinstance(identity, str) or not _ID.fullmatch(identity):
             raise InputError("Choose a comparison in the list first.")
         if self.shared is not None and identity == self.shared.plan.id:
-            return self._shared_with(key, self.shared)
-        return self._opened(self._comparisons_of(key) / identity)
+            return self._shared_comparison(key, self.shared)
+        return self._open_folder(self._comparisons_of(key) / identity)
 
-    def _shared_with(self, key: str, shared: Comparison) -> Comparison:
+    def _shared_comparison(self, key: str, shared: Comparison) -> Comparison:
         """The shared comparison as this person hears it: with their own votes."""
         name = folder_of(self.home, key).name
         with self._lock:
             if name not in self._heard:
-                self._heard[name] = shared.heard_by(name)
+                self._heard[name] = shared.for_listener(name)
             self._heard.move_to_end(name)
             while len(self._heard) > LISTENERS_OPEN:
                 self._heard.popitem(last=False)
@@ -141,7 +160,7 @@ class ComparisonStore:
             self._heard[name].follow(shared.plan)
             return self._heard[name]
 
-    def _opened(self, folder: Path) -> Comparison:
+    def _open_folder(self, folder: Path) -> Comparison:
         with self._lock:
             if folder not in self._open:
                 if not (folder / NAME).is_file():
@@ -152,6 +171,8 @@ class ComparisonStore:
 
     def _expected_bytes(self, plan: ComparisonPlan) -> int:
         """The estimated bytes of the audio that is still to be generated."""
+        if plan.is_uploaded:
+            return 0  # it is on the disk already, or cannot be made
         waiting = {slot.id: slot for slot in plan.slots if slot.state != TakeState.MADE}
         slots = [slot for trial in plan.trials for slot in plan.slots_of(trial)]
         samples = sum(
@@ -163,8 +184,9 @@ class ComparisonStore:
         # ABX has a third clip, as long as the others.
         return int(samples * BYTES_A_SAMPLE * (1.5 if plan.kind == ComparisonKind.ABX else 1.0))
 
-    def _enforce_quota(self, needed: int) -> None:
-        enforce_quota(self.home, self.limit, needed, self._opened, self._remove)
+    def make_room(self, needed: int) -> None:
+        """Remove what may be removed until so many bytes fit; see `enforce_quota`."""
+        enforce_quota(self.home, self.limit, needed, self._open_folder, self._remove)
 
     def list(self, key: str) -> list[tuple[str, Comparison]]:
         """The person's comparisons, the latest first; one that cannot be read is left out."""
@@ -178,7 +200,7 @@ class ComparisonStore:
         comparisons.sort(key=lambda entry: entry[1].plan.created, reverse=True)
         if self.shared is None:
             return comparisons
-        return [(self.shared.plan.id, self._shared_with(key, self.shared)), *comparisons]
+        return [(self.shared.plan.id, self._shared_comparison(key, self.shared)), *comparisons]
 
     def delete(self, key: str, identity: str) -> None:
         """Delete one of the person's comparisons permanently."""
@@ -203,7 +225,7 @@ class ComparisonStore:
     def export(self, key: str, identity: str) -> Path:
         """The comparison as a zip that the page may download, in a folder whose name cannot be
         guessed, until the comparison is deleted. Raises InputError while it is blind."""
-        comparison = self._unblinded(key, identity)
+        comparison = self._get_unblinded(key, identity)
         size = bytes_in(comparison.folder)
         path = self._download(comparison, f"comparison-{identity}.zip", size)
         own_plan = None if comparison.listener is None else comparison.plan
@@ -211,14 +233,14 @@ class ComparisonStore:
 
     def export_table(self, key: str, identity: str) -> Path:
         """The votes as a CSV file in the same folder. Raises InputError while it is blind."""
-        comparison = self._unblinded(key, identity)
+        comparison = self._get_unblinded(key, identity)
         path = self._download(comparison, f"comparison-{identity}.csv", MOST_TABLE_BYTES)
         return write_table(comparison.plan, comparison.votes, path)
 
     def export_takes(self, key: str, identity: str, suffix: str) -> Path:
         """The takes as a zip of files in the format of a suffix, in the same folder. Raises
         InputError while it is blind, and while it has no takes."""
-        comparison = self._unblinded(key, identity)
+        comparison = self._get_unblinded(key, identity)
         if not (pairs := comparison.revealed()):
             raise InputError("This comparison has no audio yet: wait for a pair, or press Resume.")
         size = bytes_in(comparison.folder)
@@ -227,7 +249,7 @@ class ComparisonStore:
         clips = comparison.folder / CLIPS
         return write_takes(clips, comparison.plan, pairs, path, suffix)
 
-    def _unblinded(self, key: str, identity: str) -> Comparison:
+    def _get_unblinded(self, key: str, identity: str) -> Comparison:
         comparison = self.get(key, identity)
         if not comparison.is_unblinded:
             raise InputError(

@@ -21,8 +21,8 @@ from dia_demo.text.pronunciations import Pronunciations
 from dia_demo.text.script import parse_turns
 
 WHAT_ONE_PAIR_SHOWS = (
-    "One pair shows which of these two takes you like better, not which setting is better: the "
-    "next seed may turn it round. For a setting, compare several scripts above."
+    "One pair shows which of these two takes you like better, not which setting is better: "
+    "another seed may reverse it. To compare settings, use several scripts above."
 )
 
 
@@ -47,7 +47,7 @@ def compare_takes(
     if sounds[0][1] != sounds[1][1]:
         raise InputError(
             f"The two takes have different sample rates, {sounds[0][1]:,} and {sounds[1][1]:,} Hz, "
-            "so the one could be told by its sound: choose takes of one model."
+            "which would give them away: choose takes of one model."
         )
     plan = make_plan(kind, settings, (first.script,), (0,))
     plan = replace(
@@ -76,7 +76,8 @@ def _setting(take: EarlierTake) -> Setting:
     )
     seed = int(figures.get("seed") or 0)
     listed = Pronunciations.parse(take.pronunciations or "")
-    return Setting(GenerationParams(**params), runtime, take.speed, seed, take.normalise, listed)
+    beside = take.speed, seed, take.normalise, listed
+    return Setting(GenerationParams(**params), runtime, *beside, *take.voices)
 
 
 def _facts(take: EarlierTake, samples, rate: int) -> dict:

@@ -10,12 +10,14 @@ from dia_demo.config import RuntimeConfig
 from dia_demo.engine.engine import Engine
 from dia_demo.engine.events import Loading
 from dia_demo.engine.family import ModelInfo
-from dia_demo.engine.model_loader import load_on_cpu
-from dia_demo.engine.placement import place_on_cpu
+from dia_demo.engine.loading.model_loader import load_on_cpu
+from dia_demo.engine.loading.placement import place_on_cpu
 from dia_demo.engine.scheduler import Turns
 from dia_demo.engine.time_left import NOTHING, TimeLeft
 from dia_demo.errors import InputError
+from dia_demo.machine.system import collect_excluded
 from dia_demo.services.models import fetch_with_progress
+from dia_demo.services.monitoring.metrics import Metrics
 from dia_demo.services.speed.machine_speed import MachineSpeed
 
 
@@ -24,6 +26,7 @@ class ModelSlot:
 
     accelerator: returns the Accelerator of a device. wait: for a calibration of a model that has
     begun, once no model is in memory. turns and places: of the engine's rows.
+    loaded_at: when the last loading ended, in seconds of `time.monotonic`.
     """
 
     def __init__(
@@ -33,11 +36,18 @@ class ModelSlot:
         speed: MachineSpeed,
         turns: Turns,
         places: int,
+        metrics: Metrics,
     ) -> None:
         self._accelerator, self._wait, self._speed = accelerator, wait, speed
-        self._turns, self._places = turns, places
+        self._turns, self._places, self._metrics = turns, places, metrics
         self._engine: Engine | None = None
         self._runtime: RuntimeConfig | None = None
+        self.loaded_at = time.monotonic()
+
+    @property
+    def is_loaded(self) -> bool:
+        """Whether a model is in memory."""
+        return self._engine is not None
 
     @property
     def engine(self) -> Engine:
@@ -52,9 +62,13 @@ class ModelSlot:
 
     def unload(self) -> None:
         """Free the model's memory."""
-        if self._engine is not None:
-            self._engine.close()
+        if self._engine is None:
+            return
+        self._engine.close()
+        self._metrics.add_unloading(self._engine.info.name)
         self._engine = self._runtime = None
+        # The model of the start was excluded from garbage collection, and engines are in cycles.
+        collect_excluded()
 
     def load(
         self, info: ModelInfo, runtime: RuntimeConfig, is_usual: bool = True
@@ -67,13 +81,17 @@ class ModelSlot:
             return
         # Two models may not fit into memory together, so the old one is freed first.
         self.unload()
+        with self._metrics.loading(info.name):
+            yield from self._load(info, runtime, is_usual)
+
+    def _load(self, info: ModelInfo, runtime: RuntimeConfig, is_usual: bool) -> Iterator[Loading]:
         info = yield from fetch_with_progress(info)
         yield from self._wait(info, runtime)
         on_cpu = runtime.device == "cpu"
         loader = load_on_cpu if on_cpu else self._accelerator(runtime.device).load
         is_prepared, began = _is_prepared(info, runtime), time.monotonic()
         self._engine = yield from Engine.load(info, runtime, loader, self._turns, self._places)
-        self._runtime = runtime
+        self._runtime, self.loaded_at = runtime, time.monotonic()
         if is_usual and is_prepared is not None:
             precision, seconds = self._engine.placement.precision, time.monotonic() - began
             self._speed.learn_load(info.name, precision, is_prepared, seconds)

@@ -5,14 +5,16 @@ from __future__ import annotations
 import threading
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from dia_demo.engine.engine import Engine
 from dia_demo.engine.events import Loading
-from dia_demo.engine.row import Row
-from dia_demo.services.take import Request
-from dia_demo.text.script import expected_seconds
+from dia_demo.engine.rows.base_row import BaseRow
+from dia_demo.prompt.voice_traits import VoiceTraits
+from dia_demo.services.take import PromptCodes, Request
+from dia_demo.text.script import parse_turns
 
 
 @dataclass(frozen=True)
@@ -20,7 +22,7 @@ class RowsOfRun:
     """notes: of each row, what the person should know. expected_seconds: of its audio at speed
     1."""
 
-    rows: list[Row]
+    rows: list[BaseRow]
     notes: list[tuple[str, ...]]
     expected_seconds: list[float]
 
@@ -37,27 +39,43 @@ def read_requests(
     """
     run = RowsOfRun([], [], [])
     # The prompt of several takes is encoded once per length that their max_tokens allows.
-    prompts: dict[tuple[int, int], tuple[np.ndarray, tuple[str, ...], float | None]] = {}
+    prompts: dict[tuple[int, int], tuple[PromptCodes, VoiceTraits | None]] = {}
     for index, request in enumerate(requests):
-        prompt: np.ndarray | None = None
-        prompt_notes: tuple[str, ...] = ()
-        semitones: float | None = None
+        prompt: PromptCodes | None = None
+        prompt_voice: VoiceTraits | None = None
         if request.voice is not None:
             key = id(request.voice), request.params.max_tokens
             if key not in prompts:
                 if request.voice.codes is None:
                     yield Loading("Reading the voice prompt", None, index)
-                codes, how = request.prompt_codes(engine, prompt_seconds)
-                prompts[key] = codes, how, engine.semitones_of(codes)
-            prompt, prompt_notes, semitones = prompts[key]
+                read = request.prompt_codes(engine, prompt_seconds)
+                prompts[key] = read, _traits(request, read.codes, engine)
+            prompt, prompt_voice = prompts[key]
         text, said = request.encode(), request.transcript_bytes()
         make_row, params, chosen = engine.info.family.row, request.params, request.voices
+        # Only rows of families that know what to do with them have such parameters.
+        more: dict[str, Any] = {}
+        if prompt is not None and prompt.words:
+            more["prompt_words"] = prompt.words
+        if request.more_text is not None:
+            more["more_text"] = request.more_text
         run.rows.append(
-            make_row(engine.config, text, params, prompt, cancel, said, semitones, chosen)
-        )
+            make_row(
+                engine.config, text, params, None if prompt is None else prompt.codes, cancel, said,
+                prompt_voice, chosen, **more,
+            )
+        )  # fmt: skip
+        prompt_notes = () if prompt is None else prompt.notes
         run.notes.append(engine.take_notes() + prompt_notes + request.notes)
         script = request.reading(request.script).text
-        run.expected_seconds.append(
-            expected_seconds(script, request.model.profile.seconds_per_character)
-        )
+        run.expected_seconds.append(request.model.expected_seconds(script))
     return run
+
+
+def _traits(request: Request, codes: np.ndarray, engine: Engine) -> VoiceTraits | None:
+    """How a voice prompt sounds: voices by name depend on it, and takes are compared with it where
+    somebody speaks alone in it."""
+    assert request.voice is not None
+    speakers = {turn.speaker or 1 for turn in parse_turns(request.voice.transcript)}
+    is_compared = request.with_audio and len(speakers) == 1
+    return engine.traits_of(codes) if engine.config.voices or is_compared else None

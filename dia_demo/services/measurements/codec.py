@@ -37,17 +37,17 @@ def run_job(job: Job, report_progress: ReportProgress) -> CodecResult:
 
     report("Preparing the codec", 0.2)
     codes = random_codes(codec, job.codec_seconds or AUDIO_SECONDS)
-    prepared = timed(lambda: codec.decode(codes[: len(codes) // 4]))
+    prepared = measure_seconds(lambda: codec.decode(codes[: len(codes) // 4]))
     codes = codes[: affordable_frames(codec, codes, DECODE_SECONDS)]
     seconds = len(codes) / codec.frames_per_second
     result = replace(result, prepare_seconds=prepared, audio_seconds=seconds)
     whole, streamed = [], []
     for turn in range(REPEATS):
         report("Decoding a whole take", 0.3 + 0.2 * turn)
-        whole.append(timed(lambda: codec.decode(codes)))
+        whole.append(measure_seconds(lambda: codec.decode(codes)))
         result = replace(result, realtime_whole=seconds / min(whole))
         report("Decoding as it arrives", 0.4 + 0.2 * turn)
-        streamed.append(timed(lambda: stream(codec, codes)))
+        streamed.append(measure_seconds(lambda: stream(codec, codes)))
         result = replace(
             result,
             realtime_streamed=seconds / min(streamed),
@@ -61,7 +61,7 @@ def run_job(job: Job, report_progress: ReportProgress) -> CodecResult:
 def affordable_frames(codec: Codec, codes_TC: np.ndarray, seconds: float) -> int:
     """How many of these frames can be decoded in about `seconds`; at least a few."""
     few = codes_TC[: max(2 * ARRIVING, len(codes_TC) // 8)]
-    per_frame = timed(lambda: codec.decode(few)) / len(few)
+    per_frame = measure_seconds(lambda: codec.decode(few)) / len(few)
     return min(len(codes_TC), max(len(few), int(seconds / per_frame)))
 
 
@@ -72,7 +72,7 @@ def _float32_rate(codec: Codec, codes_TC: np.ndarray, job: Job) -> float | None:
     codes_TC = codes_TC[: len(codes_TC) // 2]
     exact = load_any_codec(job, "float32")
     exact.decode(codes_TC[: len(codes_TC) // 4])
-    return len(codes_TC) / exact.frames_per_second / timed(lambda: exact.decode(codes_TC))
+    return len(codes_TC) / exact.frames_per_second / measure_seconds(lambda: exact.decode(codes_TC))
 
 
 def streamed_rate(codec: Codec, audio_seconds: float, decode_seconds: float) -> float:
@@ -80,7 +80,7 @@ def streamed_rate(codec: Codec, audio_seconds: float, decode_seconds: float) -> 
     expected to take at most `decode_seconds`."""
     codes = random_codes(codec, audio_seconds)
     codes = codes[: affordable_frames(codec, codes, decode_seconds)]
-    took = min(timed(lambda: stream(codec, codes)) for _ in range(2))
+    took = min(measure_seconds(lambda: stream(codec, codes)) for _ in range(2))
     return len(codes) / codec.frames_per_second / took
 
 
@@ -99,7 +99,7 @@ def stream(codec: Codec, codes_TC: np.ndarray) -> None:
     decoding.finish()
 
 
-def timed(run: Callable[[], object]) -> float:
+def measure_seconds(run: Callable[[], object]) -> float:
     """Seconds that `run` takes."""
     began = perf_counter()
     run()

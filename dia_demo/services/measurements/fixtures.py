@@ -5,27 +5,28 @@ Model and codec come from a checkpoint, or have random weights of full size.
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from torch import Tensor
 
-from dia_demo.codec.codec import Codec, load_codec
+from dia_demo.codec.codec import Codec
 from dia_demo.config import GenerationParams, ModelConfig, RuntimeConfig
 from dia_demo.engine.engine import Engine
 from dia_demo.engine.events import Loading
 from dia_demo.engine.family import ModelInfo
-from dia_demo.engine.memory import check_free
-from dia_demo.engine.model_loader import PlacedModel
-from dia_demo.engine.placement import place_on_cpu
+from dia_demo.engine.loading.memory import check_free
+from dia_demo.engine.loading.model_loader import PlacedModel
+from dia_demo.engine.loading.placement import place_on_cpu
 from dia_demo.engine.row import Row
 from dia_demo.families.resolve import random_sizes
 from dia_demo.model.dia import Dia
 from dia_demo.services.measurements.sizes import model_info
 from dia_demo.services.measurements.types import Job
 from dia_demo.services.worker.messages import ReportProgress
-from dia_demo.task import Task
+from dia_demo.task import Task, result_of
 
 GUIDANCE = 3.0
 # Modules of a decoder whose weights a step does not read: embeddings are looked up by row, the
@@ -62,7 +63,9 @@ def load_any_codec(job: Job, precision: str = "auto") -> Codec:
     """The codec of a job's model, or one of the same size with random weights."""
     if job.random:
         return random_sizes()[job.random].codec(precision=precision)
-    return load_codec(model_info(job.model, None).folder, allow_download=False, precision=precision)
+    info = model_info(job.model, None)
+    assert info.folder is not None, "it was downloaded"
+    return result_of(info.family.codecs.open(info.folder, precision=precision))
 
 
 def _load_random(info: ModelInfo, runtime: RuntimeConfig) -> Generator[Loading, None, PlacedModel]:
@@ -85,12 +88,25 @@ class EndlessRow(Row):
         super().accept(np.where(codes == self.config.decoder.eos, 0, codes))
 
 
-def make_rows(config: ModelConfig, count: int, text_bytes: int, max_tokens: int) -> list[Row]:
-    """Rows with guidance on a text of `text_bytes` bytes, each with its own seed."""
-    text = (b"\x01" + WORDS * (text_bytes // len(WORDS) + 1))[:text_bytes]
+def make_rows(
+    config: ModelConfig,
+    count: int,
+    text_bytes: int,
+    max_tokens: int,
+    row: Callable[..., Any] = Row,
+) -> list[Any]:
+    """Rows with guidance on a text of `text_bytes` bytes, each with its own seed.
+
+    row: the family's. Where it reads its text as it speaks, the text is as long as it can be, so
+    that it does not end.
+    """
     most = min(max_tokens, config.decoder.max_positions)
-    params = replace(with_guidance(config), max_tokens=most)
-    return [EndlessRow(config, text, replace(params, seed=seed)) for seed in range(count)]
+    params = replace(guided_params(config), max_tokens=most)
+    if row is not Row:
+        text_bytes = config.encoder.max_positions
+    text = (b"\x01" + WORDS * (text_bytes // len(WORDS) + 1))[:text_bytes]
+    make = EndlessRow if row is Row else row
+    return [make(config, text, replace(params, seed=seed)) for seed in range(count)]
 
 
 def frames_of(config: ModelConfig, steps: int) -> int:
@@ -98,7 +114,7 @@ def frames_of(config: ModelConfig, steps: int) -> int:
     return config.frames_per_step * steps + config.max_delay + 2
 
 
-def with_guidance(config: ModelConfig) -> GenerationParams:
+def guided_params(config: ModelConfig) -> GenerationParams:
     """The checkpoint's default parameters; with guidance, even if its default is none."""
     low, high = config.cfg_scales
     scale = config.defaults.cfg_scale or min(max(GUIDANCE, low), high)
@@ -114,14 +130,14 @@ def step_bytes(model: Dia, rows: int, text_bytes: int, position: int) -> int:
     The weights in their precision with their scales, the rows of the embeddings that it looks up,
     and the filled part of the key/value caches.
     """
-    decoder, halves = model.config.decoder, model.config.guided_halves * rows
+    decoder, branches = model.config.decoder, model.config.guided_branches * rows
     itemsize = model.decoder.embeddings.weight.dtype.itemsize
     # Every frame is read once by a step, and all but one also for the frame after it.
     frames = 2 * model.config.frames_per_step - 1
-    looked_up = halves * frames * decoder.num_channels * decoder.hidden_size * itemsize
+    looked_up = branches * frames * decoder.num_channels * decoder.hidden_size * itemsize
     own = 2 * decoder.num_layers * decoder.num_kv_heads * decoder.head_dim * position
     text = 2 * decoder.num_layers * decoder.cross_num_kv_heads * decoder.cross_head_dim * text_bytes
-    filled = halves * own + rows * text  # The unconditional half attends to one position.
+    filled = branches * own + rows * text  # The unconditional branch attends to one position.
     return weight_bytes(model) + looked_up + filled * cache_itemsize(model)
 
 

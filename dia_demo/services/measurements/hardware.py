@@ -170,7 +170,7 @@ def _numba_sum() -> Callable[[np.ndarray], float] | None:
             subtotal += values[i]
         return subtotal
 
-    return _compiled(compiled, total)
+    return _compile(compiled, total)
 
 
 def _numba_chain() -> Callable[[np.ndarray, np.ndarray, int], None] | None:
@@ -196,10 +196,10 @@ def _numba_chain() -> Callable[[np.ndarray, np.ndarray, int], None] | None:
                         ) + (m[k + 4, j] * e + m[k + 5, j] * f + m[k + 6, j] * g + m[k + 7, j] * h)
                 x[:] = y
 
-    return _compiled(compiled, chain)
+    return _compile(compiled, chain)
 
 
-def _compiled(compiled: Callable, function: Callable) -> Callable | None:
+def _compile(compiled: Callable, function: Callable) -> Callable | None:
     try:
         return compiled(fastmath=True)(function)
     except ImportError:

@@ -8,19 +8,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from dia_demo.engine.decoder_model import DecoderModel
 from dia_demo.engine.engine import Engine
 from dia_demo.engine.row import Row
+from dia_demo.engine.rows.base_row import BaseRow
 from dia_demo.engine.scheduler import run_to_end
 from dia_demo.errors import DiaDemoError
+from dia_demo.model.dia2.forced import FrameRecording, Recorder
+from dia_demo.model.dia2.forced import forced_logits as frame_logits
+from dia_demo.model.dia2.torch_model import TorchDia2
 from dia_demo.model.linear import SMALL_WEIGHTS
 from dia_demo.services.measurements import words
-from dia_demo.services.measurements.fixtures import load_engine, with_guidance
+from dia_demo.services.measurements.fixtures import guided_params, load_engine
 from dia_demo.services.measurements.types import Job, PrecisionQuality, QualityResult
 from dia_demo.services.worker.messages import ReportProgress
 
@@ -33,10 +37,15 @@ TOGETHER = 8
 
 @dataclass(frozen=True)
 class Forced:
-    """A take in float32: its row's text and parameters, and the codes [steps, F * C] it read."""
+    """A take in float32: its row's text and parameters, and the codes [steps, F * C] it read, or
+    what a row of Dia2 read and drew.
 
-    row: Row
-    codes: np.ndarray
+    guidance: how far the guided logits are beyond the conditional ones, in differences.
+    """
+
+    row: BaseRow
+    codes: np.ndarray | FrameRecording
+    guidance: float
 
 
 def run_job(job: Job, report_progress: ReportProgress) -> QualityResult:
@@ -118,16 +127,22 @@ class _Comparison:
 
 def make_takes(engine: Engine) -> list[Forced]:
     """Takes with the checkpoint's default parameters, seeds 0, 1, 2..."""
-    info, config, params = engine.info, engine.config, with_guidance(engine.config)
+    info, config, params = engine.info, engine.config, guided_params(engine.config)
     small = info.family.weights.step(config) < SMALL_WEIGHTS
     if not small:
         params = replace(params, max_tokens=min(LARGE_TOKENS, params.max_tokens))
-    rows = [
+    made = [
         info.family.row(config, info.family.encode(script, ""), replace(params, seed=seed))
         for seed, script in enumerate(scripts(FORCED_TAKES if small else LARGE_TAKES))
     ]
-    run_to_end(engine.model, rows)
-    return [Forced(row, row.previous_inputs) for row in rows]
+    if isinstance(engine.model, TorchDia2):
+        recorder = Recorder(engine.model)
+        run_to_end(recorder, made)
+        pairs = zip(made, recorder.recordings, strict=True)
+        return [Forced(row, read, row.params.cfg_scale - 1) for row, read in pairs]
+    run_to_end(engine.model, made)
+    rows = [row for row in made if isinstance(row, Row)]
+    return [Forced(row, row.previous_inputs, row.params.cfg_scale) for row in rows]
 
 
 def scripts(count: int) -> list[str]:
@@ -136,19 +151,24 @@ def scripts(count: int) -> list[str]:
 
 
 @torch.inference_mode()
-def forced_logits(model: DecoderModel, take: Forced) -> Tensor:
+def forced_logits(model: Any, take: Forced) -> Tensor:
     """Conditional and unconditional logits [frames, 2, C, V] along the codes of a take; where
-    guidance is distilled, one half [frames, 1, C, V]."""
+    guidance is distilled, one branch [frames, 1, C, V]."""
+    if isinstance(take.codes, FrameRecording):
+        return frame_logits(model, take.codes)
     row = take.row
+    assert isinstance(row, Row), "of Dia"
     cache = model.encode(row.text, row.params.cfg_scale, row.max_steps + 1)
     steps = torch.from_numpy(take.codes).unflatten(1, (model.config.frames_per_step, -1))
     logits = []
     for step, following in zip(steps, [*steps[1:], None], strict=True):
-        logits.append(model(step.expand(cache.halves, 1, -1, -1).flatten(2), [cache])[:, 0].clone())
+        logits.append(
+            model(step.expand(cache.branches, 1, -1, -1).flatten(2), [cache])[:, 0].clone()
+        )
         if following is None:  # The frames after the last step are not known.
             break
         for number, codes in enumerate(following[:-1], start=1):
-            frame = codes.expand(cache.halves, -1)
+            frame = codes.expand(cache.branches, -1)
             logits.append(model.next_frame(frame, [cache], number).clone())
     return torch.stack(logits)
 
@@ -156,7 +176,7 @@ def forced_logits(model: DecoderModel, take: Forced) -> Tensor:
 def compare(
     expected: Sequence[Tensor], actual: Sequence[Tensor], takes: Sequence[Forced], codes: int
 ) -> PrecisionQuality:
-    """Compare `actual` with `expected`, both logits [frames, halves, C, V] of each take.
+    """Compare `actual` with `expected`, both logits [frames, branches, C, V] of each take.
 
     kl: KL divergence in nats of the sampled distribution (conditional, temperature 1) per channel.
     top1: per channel, the share of steps with the same most likely code after guidance.
@@ -169,7 +189,7 @@ def compare(
         e, f = (logits[steps, ..., : codes + 1].double() for logits in (e, f))
         p, q = e[:, 0].log_softmax(-1), f[:, 0].log_softmax(-1)
         kl.append((p.exp() * (p - q)).sum(-1))
-        scale = take.row.params.cfg_scale
+        scale = take.guidance
         best = [(x[:, 0] + scale * (x[:, 0] - x[:, -1]))[..., :codes].argmax(-1) for x in (e, f)]
         same.append((best[0] == best[1]).double())
     kl_C, same_C = torch.cat(kl).mean(0), torch.cat(same).mean(0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 from contextlib import closing
 from time import perf_counter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,11 +14,15 @@ from dia_demo.engine.events import AudioChunk
 from dia_demo.engine.scheduler import run
 from dia_demo.errors import RunError
 from dia_demo.machine import system
+from dia_demo.model.linear import can_compile
 from dia_demo.services.measurements import codec, hardware
 from dia_demo.services.measurements.fixtures import frames_of, load_engine, make_rows, step_bytes
 from dia_demo.services.measurements.sizes import WARM_STEPS
 from dia_demo.services.measurements.types import Job, RunResult
 from dia_demo.services.worker.messages import ReportProgress
+
+if TYPE_CHECKING:  # It needs numba.
+    from dia_demo.services.measurements.parts import FrameWatch
 
 # Enough frames for the codec's first block, including delays and context.
 FIRST_AUDIO_TOKENS = 300
@@ -36,14 +40,14 @@ def run_job(job: Job, report_progress: ReportProgress) -> RunResult:
         report_progress(doing, fraction / 2)
 
     engine = load_engine(job, report_loading)
-    known = {"load_seconds": perf_counter() - began, "rows": job.rows} | _described(engine)
+    known = {"load_seconds": perf_counter() - began, "rows": job.rows} | _known_fields(engine)
     first_step(engine, job.text_bytes)
     known["start_seconds"] = system.seconds_since_start()
     report_progress("Loading the codec", 0.5, **known)
-    known["load_codec_seconds"] = codec.timed(engine.load_codec)
+    known["load_codec_seconds"] = codec.measure_seconds(engine.load_codec)
     known["load_peak_rss_bytes"], generating = system.peak_rss_bytes(), system.watch_peak()
     report_progress("Warming up", 0.55, **known)
-    known["warm_up_seconds"] = codec.timed(engine.warm_up)
+    known["warm_up_seconds"] = codec.measure_seconds(engine.warm_up)
     report_progress("First sound", 0.6, **known)
     known["first_audio_seconds"] = first_audio(engine, job.rows, job.text_bytes, report_progress)
     report_progress("Decoding", 0.7, **known)
@@ -52,20 +56,36 @@ def run_job(job: Job, report_progress: ReportProgress) -> RunResult:
     )
     known["peak_rss_bytes"] = generating()
     report_progress("Timing steps", 0.8, **known)
+    watch = _watch_of(engine)
     seconds, known["read_gb_s_then"] = time_steps(
-        engine, job.rows, job.text_bytes, job.steps, report_progress
+        engine, job.rows, job.text_bytes, job.steps, report_progress, watch
     )
     position, loaded = WARM_STEPS + job.steps // 2, engine.loaded
     assert loaded is not None, "a benchmark runs on the CPU"
+    if watch is None:
+        read = step_bytes(loaded.model.dia, job.rows, job.text_bytes, position)
+    else:
+        split = watch.split(seconds, job.rows, position, engine.placement.threads)
+        known["split"], read = split, split.temporal_bytes + split.depth_bytes
     return RunResult(
         **known,
         ms_per_step=1000 * statistics.median(seconds),
         ms_per_step_fast_quartile=1000 * float(np.percentile(seconds, 25)),
-        step_bytes=step_bytes(loaded.model.dia, job.rows, job.text_bytes, position),
+        step_bytes=read,
     )
 
 
-def _described(engine: Engine) -> dict[str, Any]:
+def _watch_of(engine: Engine) -> FrameWatch | None:
+    """The model with a look at the parts of its frames, if it has parts."""
+    if not can_compile():
+        return None
+    from dia_demo.model.dia2.compiled_frames.model import CompiledDia2
+    from dia_demo.services.measurements.parts import FrameWatch
+
+    return FrameWatch(engine.model) if isinstance(engine.model, CompiledDia2) else None
+
+
+def _known_fields(engine: Engine) -> dict[str, Any]:
     """The fields of a result that are known before the measurement."""
     return {
         "precision": engine.placement.precision,
@@ -85,7 +105,8 @@ def kernels_of(engine: Engine) -> str:
 
 def first_step(engine: Engine, text_bytes: int) -> None:
     """Encode a text and run one step, so that everything is loaded and compiled."""
-    with closing(run(engine.model, make_rows(engine.config, 1, text_bytes, 64))) as stepping:
+    rows = make_rows(engine.config, 1, text_bytes, 64, engine.info.family.row)
+    with closing(run(engine.model, rows)) as stepping:
         next(stepping)
 
 
@@ -93,7 +114,8 @@ def first_audio(
     engine: Engine, rows: int, text_bytes: int, report_progress: ReportProgress
 ) -> float:
     """Seconds from the start of a streamed take to its first audio: text, delays, first block."""
-    waiting = make_rows(engine.config, rows, text_bytes, FIRST_AUDIO_TOKENS)
+    tokens, row = FIRST_AUDIO_TOKENS, engine.info.family.row
+    waiting = make_rows(engine.config, rows, text_bytes, tokens, row)
     began = perf_counter()
     with closing(engine.stream(waiting, [60.0] * rows)) as events:
         for number, event in enumerate(events):
@@ -105,16 +127,21 @@ def first_audio(
 
 
 def time_steps(
-    engine: Engine, rows: int, text_bytes: int, steps: int, report_progress: ReportProgress
+    engine: Engine,
+    rows: int,
+    text_bytes: int,
+    steps: int,
+    report_progress: ReportProgress,
+    watch: FrameWatch | None = None,
 ) -> tuple[list[float], float]:
     """Seconds of each of `steps` decoder steps of all rows together, including sampling, and the
-    median bandwidth between them in GB/s."""
+    median bandwidth between them in GB/s. watch: the model, with a look at its parts."""
     tokens = frames_of(engine.config, steps + WARM_STEPS)
-    together = make_rows(engine.config, rows, text_bytes, tokens)
+    together = make_rows(engine.config, rows, text_bytes, tokens, engine.info.family.row)
     seconds: list[float] = []
     bandwidths: list[float] = []
     probing = hardware.bandwidth_probe(engine.placement.threads, PROBE_BYTES)
-    with probing as probe, closing(run(engine.model, together)) as stepping:
+    with probing as probe, closing(run(watch or engine.model, together)) as stepping:
         began = perf_counter()
         for row in stepping:
             if row is not together[0]:

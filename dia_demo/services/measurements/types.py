@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from typing import Any
 
@@ -67,11 +66,6 @@ class HardwareResult:
     gflops: dict[str, float | None] | None = None
     serial_proxy: SerialProxy | None = None
 
-    @classmethod
-    def from_json(cls, raw: Mapping[str, Any]) -> HardwareResult:
-        proxy = raw.get("serial_proxy")
-        return cls(**{**raw, "serial_proxy": None if proxy is None else SerialProxy(**proxy)})
-
 
 @dataclass(frozen=True)
 class QuickResult:
@@ -90,7 +84,7 @@ class QuickResult:
     dia_codec: float
     undisturbed: bool
 
-    def better(self, other: QuickResult | None) -> QuickResult:
+    def merge_best(self, other: QuickResult | None) -> QuickResult:
         """The better of each rate, since disturbances only lower them."""
         if other is None:
             return self
@@ -128,10 +122,29 @@ class CodecResult:
 
     def to_json(self) -> dict[str, Any]:
         """The fields that are known."""
-        known = _known(self)
+        known = _known_values(self)
         if known.pop("complete"):
             known.setdefault("realtime_float32", None)
         return known
+
+
+@dataclass(frozen=True)
+class FrameSplit:
+    """Where the time of a frame of Dia2 goes, medians; and what its parts read and multiply.
+
+    drawing_ms: of the codes, as a part of depth_ms. temporal_bytes, depth_bytes: read from memory
+    if nothing is read twice. depth_weights: multiplied in all stages; weights_per_ms: the rate of
+    the same products with weights in the nearest cache, the limit of the instructions.
+    """
+
+    temporal_ms: float
+    depth_ms: float
+    drawing_ms: float
+    rest_ms: float
+    temporal_bytes: int
+    depth_bytes: int
+    depth_weights: int
+    weights_per_ms: float
 
 
 @dataclass(frozen=True)
@@ -139,7 +152,7 @@ class RunResult:
     """The measurements of one precision and number of rows; report.py adds derived figures.
 
     start_seconds: from the worker's start to the first step. read_gb_s_then: the bandwidth between
-    the run's own steps.
+    the run's own steps. split: of a model that has parts.
     """
 
     precision: str
@@ -162,6 +175,7 @@ class RunResult:
     ms_per_step_fast_quartile: float
     step_bytes: int
     read_gb_s_then: float
+    split: FrameSplit | None = field(default=None, kw_only=True)
 
 
 @dataclass(frozen=True)
@@ -189,13 +203,6 @@ class QualityResult:
     precisions: dict[str, PrecisionQuality]
     word_error_note: str | None = None
 
-    @classmethod
-    def from_json(cls, raw: Mapping[str, Any]) -> QualityResult:
-        precisions = {
-            name: PrecisionQuality(**values) for name, values in raw["precisions"].items()
-        }
-        return cls(**{**raw, "precisions": precisions})
-
     def to_json(self) -> dict[str, Any]:
         precisions = {
             name: self._precision_json(quality) for name, quality in self.precisions.items()
@@ -205,12 +212,12 @@ class QualityResult:
     def _precision_json(self, quality: PrecisionQuality) -> dict[str, Any]:
         if quality.error is not None:
             return {"error": quality.error}
-        known = _known(quality)
+        known = _known_values(quality)
         if self.word_error_note is not None:  # Listening was tried.
             known.setdefault("word_error", None)
         return known
 
 
-def _known(result: Any) -> dict[str, Any]:
+def _known_values(result: Any) -> dict[str, Any]:
     values = {field.name: getattr(result, field.name) for field in fields(result)}
     return {name: value for name, value in values.items() if value is not None}

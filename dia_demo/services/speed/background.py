@@ -87,7 +87,7 @@ class BackgroundMeasurement:
                 continue
             attempts += 1
             if result is not None:
-                best = result.better(self._speed.quick)
+                best = result.merge_best(self._speed.quick)
                 self._speed.learn_quick(best)
                 if best.undisturbed:
                     return

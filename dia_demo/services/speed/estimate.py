@@ -14,8 +14,8 @@ from importlib.util import find_spec
 from dia_demo.codec.config import CodecFormat
 from dia_demo.config import RuntimeConfig
 from dia_demo.engine.family import ModelInfo
-from dia_demo.engine.memory import STEP_BYTES, gb, needed_bytes
-from dia_demo.engine.placement import CACHED_BYTES, place_on_cpu
+from dia_demo.engine.loading.memory import STEP_BYTES, gb, needed_bytes
+from dia_demo.engine.loading.placement import CACHED_BYTES, place_on_cpu
 from dia_demo.engine.time_left import TimeLeft
 from dia_demo.errors import InputError
 from dia_demo.machine import system
@@ -23,7 +23,7 @@ from dia_demo.services.measurements.types import QuickResult
 
 # The share of the memory bandwidth that a step of one utterance reaches, from the tables of
 # docs/performance.md and its processors.
-STEP_SHARE = {"float32": 0.85, "bfloat16": 0.90, "int8": 0.88, "int4": 0.75}
+STEP_SHARE = {"float32": 0.85, "bfloat16": 0.90, "int8": 0.88, "int8+int5": 0.8, "int4": 0.75}
 # The share of its largest convolution's rate that Descript's whole decoder reaches.
 CODEC_SHARE = 0.9
 # The codec that the quick measurement represents.
@@ -84,13 +84,19 @@ def seconds_per_byte(info: ModelInfo, quick: QuickResult) -> float:
     return 2e-9 * info.family.weights.text(info.config) / quick.gflops
 
 
+def seconds_per_prompt_frame(info: ModelInfo, quick: QuickResult) -> float:
+    """Seconds per frame of a voice prompt: a product with every weight of a decoder step, in both
+    branches of guidance."""
+    return 4e-9 * info.family.weights.step(info.config) / quick.gflops
+
+
 @dataclass(frozen=True)
 class Expectation:
     """What a take needs on this machine.
 
     left: the time to wait once the model is loaded; None if it is unknown. precision: the one it
     would run in. shortage: why it cannot run here. download: its weights must be downloaded first.
-    has_voice: it has a voice prompt.
+    has_recording: it has a voice prompt that must be encoded.
     """
 
     audio_seconds: float
@@ -98,7 +104,7 @@ class Expectation:
     left: TimeLeft | None = None
     shortage: str | None = None
     download: bool = False
-    has_voice: bool = False
+    has_recording: bool = False
 
 
 def memory_shortage(info: ModelInfo, precision: str) -> str | None:

@@ -9,20 +9,19 @@ from __future__ import annotations
 
 import json
 import logging
-import math
 import statistics
 import threading
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field, replace
-from functools import cache
-from importlib import metadata
-from typing import Any, TypeVar
+from contextlib import suppress
+from dataclasses import asdict, replace
+from typing import TypeVar
 
 from dia_demo.config import RuntimeConfig
 from dia_demo.engine.events import Figures
 from dia_demo.engine.family import ModelInfo
-from dia_demo.engine.memory import model_bytes
-from dia_demo.engine.placement import place_on_cpu
+from dia_demo.engine.loading.memory import model_bytes
+from dia_demo.engine.loading.placement import place_on_cpu
+from dia_demo.engine.scheduler import PLACES
 from dia_demo.engine.time_left import TimeLeft
 from dia_demo.errors import InputError
 from dia_demo.files import cache_folder, write_atomic
@@ -33,11 +32,11 @@ from dia_demo.services.speed.estimate import (
     derived_pace,
     precision_here,
     seconds_per_byte,
+    seconds_per_prompt_frame,
 )
-from dia_demo.services.speed.run_estimate import ExpectedTake
-from dia_demo.services.system_info import describe_machine
-from dia_demo.text.pronunciations import NONE, Pronunciations
-from dia_demo.text.script import expected_seconds, to_bytes
+from dia_demo.services.speed.rates import Rates, machine_identity
+from dia_demo.services.speed.run_estimate import ExpectedTake, RunEstimate
+from dia_demo.services.take import Request
 from dia_demo.untrusted import read_json
 
 VERSION = 2
@@ -62,81 +61,20 @@ Measured = TypeVar("Measured")
 log = logging.getLogger(__name__)
 
 
-@cache
-def machine_identity() -> dict[str, Any]:
-    """What the rates depend on. If any of it differs, they are those of another machine."""
-    machine = describe_machine()
-    versions = {name: _version(name) for name in ("torch", "numba")}
-    own = {name: getattr(machine, name) for name in ("cpu", "cores", "simd", "system")}
-    return own | versions
-
-
-def _version(package: str) -> str | None:
-    try:
-        return metadata.version(package)
-    except metadata.PackageNotFoundError:
-        return None
-
-
-@dataclass
-class Rates:
-    """The measured rates.
-
-    takes: by model, precision and threads; for each of the latest takes, the seconds per step and
-    the seconds to decode a second of audio. stretches: seconds to change the speed of a second of
-    audio. loads: seconds to load a model, by its name, precision and what it was loaded from.
-    """
-
-    quick: QuickResult | None = None
-    takes: dict[str, list[tuple[float, float]]] = field(default_factory=dict)
-    stretches: list[float] = field(default_factory=list)
-    loads: dict[str, list[float]] = field(default_factory=dict)
-
-    @classmethod
-    def from_json(cls, raw: dict[str, Any]) -> Rates:
-        """Raises ValueError, TypeError, KeyError or AttributeError for invalid contents."""
-        quick = None if raw["quick"] is None else QuickResult(**raw["quick"])
-        takes = {
-            str(key): [(_positive(step), _positive(codec)) for step, codec in last]
-            for key, last in raw["takes"].items()
-            if last
-        }
-        stretches = [_positive(seconds) for seconds in raw["stretches"]]
-        # Files that were written before there were any have none.
-        loads = {
-            str(key): [_positive(seconds) for seconds in last]
-            for key, last in raw.get("loads", {}).items()
-            if last
-        }
-        if quick is not None:
-            for name, rate in asdict(quick).items():
-                if name != "undisturbed":
-                    _positive(rate)
-        return cls(quick, takes, stretches, loads)
-
-
-def _positive(value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise TypeError(f"not a number: {value!r}")
-    if not (math.isfinite(value) and value > 0):
-        raise ValueError(f"not a rate: {value!r}")
-    return float(value)
-
-
 class MachineSpeed:
     """The expected time of takes on this machine.
 
     threads: as in RuntimeConfig. keeps: write new rates to the cache folder. The app that serves
-    the page does so; other processes only read.
+    the page does so; other processes only read. file: in that folder.
     """
 
-    def __init__(self, threads: int | None = None) -> None:
+    def __init__(self, threads: int | None = None, file: str = "speed.json") -> None:
         self.threads = threads
         self.keeps = False
         self.measuring = False
         # How many takes are being generated, which each further one shares the machine with.
         self.beside: Callable[[], int] = lambda: 0
-        self._path = cache_folder() / "speed.json"
+        self._path = cache_folder() / file
         self._lock = threading.Lock()
         self._rates = self._read()
 
@@ -145,57 +83,62 @@ class MachineSpeed:
         """The quick measurement, None before it has finished."""
         return self._rates.quick
 
-    # -- expected times --------------------------------------------------------------------------
-
     def expect(
         self,
-        info: ModelInfo,
-        runtime: RuntimeConfig,
-        script: str,
-        max_tokens: int,
-        speed: float = 1.0,
-        normalise: bool = False,
-        pronunciations: Pronunciations = NONE,
-        has_voice: bool = False,
+        request: Request,
+        takes: int = 1,
+        places: int = PLACES,
+        *,
+        has_recording: bool = False,
     ) -> Expectation:
-        """What a take needs here. Its time is unknown with a voice prompt, which must be encoded
-        as well, and for a script that the model cannot read as a whole."""
-        text = info.reading(script, normalise, pronunciations).text
-        audio = expected_seconds(text, info.profile.seconds_per_character)
-        audio = min(audio, info.seconds_of(max_tokens))
+        """What a take needs here, or so many `takes` of the request, `places` of them at once. The
+        time is unknown with a recording as voice prompt, which must be encoded as well, for a
+        script that the model cannot read as a whole, and for max tokens that leave it no room."""
+        info, runtime = request.model, request.runtime
+        text = request.reading(request.script).text
+        audio = min(info.expected_seconds(text), _longest_seconds(request))
         download = not info.has_weights
         if runtime.device != "cpu":
             return Expectation(audio, download=download)
         precision, shortage = precision_here(info, runtime)
-        left, is_readable = None, len(to_bytes(text)) <= info.config.encoder.max_positions
-        if shortage is None and not has_voice and text.strip() and is_readable:
-            left = self.expect_take(info, runtime, text, max_tokens, speed).left
-        return Expectation(audio, precision, left, shortage, download, has_voice)
+        left = None
+        if shortage is None and not has_recording and text.strip() and audio:
+            with suppress(InputError):  # It is too long.
+                left = RunEstimate([self.expect_take(request)] * takes, places=places).left
+        return Expectation(audio, precision, left, shortage, download, has_recording)
 
-    def expect_take(
-        self, info: ModelInfo, runtime: RuntimeConfig, text: str, max_tokens: int, speed: float
-    ) -> ExpectedTake:
-        """How long a take of this text, as the model reads it, is expected to be, and its speed."""
-        config, longest = info.config, info.seconds_of(max_tokens)
-        audio = expected_seconds(text, info.profile.seconds_per_character) + SILENCE_SECONDS
-        pace = None
-        if runtime.device == "cpu":
-            pace = self.pace(info, runtime, min(audio, longest))
+    def expect_take(self, request: Request) -> ExpectedTake:
+        """How long a take of this request is expected to be, and its speed. Raises InputError for
+        a text that the model cannot read as a whole."""
+        info, config, fps = request.model, request.model.config, request.model.frames_per_second
+        text, longest = request.reading(request.script).text, _longest_seconds(request)
+        audio = info.expected_seconds(text) + SILENCE_SECONDS
+        prompt, pace = _prompt_frames(request), None
+        if request.runtime.device == "cpu":
+            # All steps have the prompt before them; the pace is that of the middle one.
+            pace = self.pace(info, request.runtime, min(audio, longest) + 2 * prompt / fps)
         take = ExpectedTake(
-            steps=audio * info.frames_per_second + config.max_delay,
+            steps=audio * fps + config.max_delay,
             deviation=info.profile.length_deviation,
-            limit=longest * info.frames_per_second + config.max_delay,
+            limit=longest * fps + config.max_delay,
         )
         if pace is None:
             return take
-        codec = (pace.per_codec_second + self._stretch(speed) / speed) / info.frames_per_second
+        speed, size = request.speed, len(request.encode())
+        codec = (pace.per_codec_second + self._stretch(speed) / speed) / fps
         return replace(
             take,
             step_seconds=pace.per_frame + codec,
             factor=MEASURED_FACTOR if pace.measured else DERIVED_FACTOR,
-            reading_seconds=pace.per_byte * len(to_bytes(text)),
+            reading_seconds=pace.per_byte * size + (self.prompt_seconds(info, prompt) or 0.0),
             others=self.beside(),
+            exponent=info.profile.batch_exponent,
         )
+
+    def prompt_seconds(self, info: ModelInfo, frames: int) -> float | None:
+        """How long the first take with a voice prompt of so many frames needs to read it; None
+        before this machine was measured."""
+        return None if self.quick is None else frames * seconds_per_prompt_frame(info, self.quick)
 
     def loading(self, info: ModelInfo, precision: str, is_prepared: bool) -> TimeLeft:
         """How long it takes to load a model; is_prepared: its weights are stored as they are used,
@@ -203,7 +146,7 @@ class MachineSpeed:
         with self._lock:
             known = self._rates.loads.get(_load_key(info.name, precision, is_prepared))
         if known:
-            return TimeLeft.around(statistics.median_low(known), MEASURED_FACTOR)
+            return TimeLeft.from_estimate(statistics.median_low(known), MEASURED_FACTOR)
         size = model_bytes(info, precision if is_prepared else "float32")
         slow, fast = READ_RATES if is_prepared else PREPARE_RATES
         return TimeLeft(size / fast, size / slow)
@@ -269,7 +212,10 @@ class MachineSpeed:
         reading = 0.0 if quick is None else text_bytes * seconds_per_byte(info, quick)
         # At least half, because the time of the encoder is an estimate.
         per_frame = max(figures.token_seconds - reading, figures.token_seconds / 2) / figures.steps
-        self._learn(key, per_frame, figures.codec_seconds / figures.audio_seconds)
+        # Nobody waits for what is decoded beside the steps: all but the end of it.
+        beyond_tokens = max(figures.wall_seconds - figures.token_seconds, LEAST_SECONDS)
+        waited = min(figures.codec_seconds, beyond_tokens)
+        self._learn(key, per_frame, waited / figures.audio_seconds)
 
     def _learn_stretch(self, key: str, figures: Figures, speed: float) -> None:
         """The time that the change of speed added to decoding, if that is known."""
@@ -323,6 +269,19 @@ class MachineSpeed:
                 part.write_text(text, encoding="utf-8")
         except OSError as error:
             log.info("The machine's speed could not be saved in %s: %s", self._path, error)
+
+
+def _prompt_frames(request: Request) -> int:
+    """Those of a voice prompt as codes; a recording's are not known."""
+    voice = request.voice
+    return 0 if voice is None or voice.codes is None else len(voice.codes)
+
+
+def _longest_seconds(request: Request) -> float:
+    """Of a take, by its max tokens, which count the voice prompt as well."""
+    config = request.model.config
+    frames = config.frames_within(request.params.max_tokens, _prompt_frames(request))
+    return max(0, frames) / request.model.frames_per_second
 
 
 def _append(known: dict[str, list[Measured]], key: str, value: Measured) -> None:

@@ -66,7 +66,7 @@ def product_rate(threads: int) -> float:
     torch.set_num_threads(threads)
     rows, inputs, outputs = PRODUCT
     text, weights = torch.randn(rows, inputs), torch.randn(inputs, outputs)
-    seconds = _good(lambda: text @ weights, PRODUCTS)
+    seconds = _quartile_seconds(lambda: text @ weights, PRODUCTS)
     return 2e-9 * rows * inputs * outputs / seconds
 
 
@@ -84,7 +84,7 @@ def ms_per_step(engine: Engine) -> float:
     rows = make_rows(engine.config, 1, TEXT_BYTES, NANO_STEPS + 20)
     with closing(run(engine.model, rows)) as stepping:
         next(stepping)
-        return 1000 * _good(lambda: next(stepping), NANO_STEPS)
+        return 1000 * _quartile_seconds(lambda: next(stepping), NANO_STEPS)
 
 
 def codec_rate(engine: Engine) -> float:
@@ -92,10 +92,10 @@ def codec_rate(engine: Engine) -> float:
     loaded = engine.load_codec()
     codes = codec.random_codes(loaded, NANO_SECONDS)
     with torch_threads(engine.placement.threads):
-        seconds = _good(lambda: codec.stream(loaded, codes), NANO_DECODINGS)
+        seconds = _quartile_seconds(lambda: codec.stream(loaded, codes), NANO_DECODINGS)
     return len(codes) / loaded.frames_per_second / seconds
 
 
-def _good(run: Callable[[], object], times: int) -> float:
+def _quartile_seconds(run: Callable[[], object], times: int) -> float:
     """Seconds of a call: the lower quartile of several."""
-    return float(np.percentile([codec.timed(run) for _ in range(times)], 25))
+    return float(np.percentile([codec.measure_seconds(run) for _ in range(times)], 25))

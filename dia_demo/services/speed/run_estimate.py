@@ -24,7 +24,7 @@ from dia_demo.engine.events import (
     Started,
     Waiting,
 )
-from dia_demo.engine.time_left import NOTHING, TimeLeft, length_left, longest, soonest
+from dia_demo.engine.time_left import NOTHING, TimeLeft, length_left, longest_time, soonest_time
 
 # As many steps as the expected speed counts beside the take's own.
 PRIOR_STEPS = 4
@@ -48,7 +48,8 @@ class ExpectedTake:
     steps: its median number of decoder steps, whose logarithm has the standard deviation
     `deviation`; limit: the steps after which it is cut off. step_seconds: of a step with its share
     of the codec, alone, None if unknown; factor: how far that may be off. reading_seconds: the time
-    until the first step. others: how many takes are made beside it.
+    until the first step. others: how many takes are made beside it. exponent: see
+    `Profile.batch_exponent`.
     """
 
     steps: float
@@ -58,6 +59,7 @@ class ExpectedTake:
     factor: float = 1.0
     reading_seconds: float = 0.0
     others: int = 0
+    exponent: float = 0.5
 
     @property
     def left(self) -> TimeLeft | None:
@@ -79,16 +81,17 @@ class RowEstimate:
     def share(self, others: int) -> None:
         """So many takes are made beside it from now on.
 
-        A common step takes as long as that of one, up to as long as those of all one by one: the
-        square root of their number is between. The steps so far count by that ratio alone.
+        A common step takes as long as that of one, up to as long as those of all one by one, and
+        `exponent` says where between. The steps so far count by that ratio alone.
         """
         if others == self._others:
             return
-        ratio = sqrt((1 + others) / (1 + self._others))
+        more, exponent = (1 + others) / (1 + self._others), self.expected.exponent
         speed, self._others = self._step_seconds(), others
         if speed is not None:
-            self._prior = ratio * speed.middle
-            self._factor = max(ratio, 1 / ratio) * sqrt(speed.spread)
+            self._prior = more**exponent * speed.middle
+            # To the nearer of the two ends.
+            self._factor = max(more, 1 / more) ** min(exponent, 1 - exponent) * sqrt(speed.spread)
         self._samples.clear()
 
     def note(self, step: int, now: float, others: int = 0) -> None:
@@ -117,7 +120,7 @@ class RowEstimate:
         known = self.expected
         steps = length_left(known.steps, known.deviation, self.step, known.limit)
         left = TimeLeft(steps.low * speed.low, steps.high * speed.high)
-        return left if self.has_begun else left + TimeLeft.around(known.reading_seconds)
+        return left if self.has_begun else left + TimeLeft.from_estimate(known.reading_seconds)
 
     def _step_seconds(self) -> TimeLeft | None:
         prior, steps, seconds = self._prior, 0, 0.0
@@ -125,10 +128,10 @@ class RowEstimate:
             (began, first), (now, last) = self._samples[0], self._samples[-1]
             steps, seconds = last - first, now - began
         if prior is None:
-            return TimeLeft.around(seconds / steps) if steps >= FEWEST_STEPS else None
+            return TimeLeft.from_estimate(seconds / steps) if steps >= FEWEST_STEPS else None
         share = PRIOR_STEPS / (PRIOR_STEPS + steps)
         mean = (PRIOR_STEPS * prior + seconds) / (PRIOR_STEPS + steps)
-        return TimeLeft.around(mean, self._factor**share)
+        return TimeLeft.from_estimate(mean, self._factor**share)
 
 
 class LoadingEstimate:
@@ -156,13 +159,13 @@ class LoadingEstimate:
         passed = self._now - self._began
         low, high = self.expected.low - passed, self.expected.high - passed
         rest = TimeLeft(max(0.0, low), high if high > 0 else OVERDUE_SHARE * passed)
-        return rest if stage is None else longest([rest, stage])
+        return rest if stage is None else longest_time([rest, stage])
 
     def _left_of_stage(self) -> TimeLeft | None:
         if not LEAST_FRACTION <= self._fraction <= 1:
             return None
         spent = self._now - self._stage_began
-        return TimeLeft.around(spent * (1 - self._fraction) / self._fraction, STAGE_FACTOR)
+        return TimeLeft.from_estimate(spent * (1 - self._fraction) / self._fraction, STAGE_FACTOR)
 
 
 class RunEstimate:
@@ -209,11 +212,16 @@ class RunEstimate:
         return event
 
     @property
+    def left(self) -> TimeLeft | None:
+        """Until all takes are complete, loading included; None if unknown."""
+        return _sum(self._expected_loading, self._takes())
+
+    @property
     def next_end(self) -> TimeLeft | None:
         """Until the first of the takes that have begun is complete; None if unknown."""
         lefts = [row.left() for row in self._rows if row.has_begun and not row.ended]
         known = [left for left in lefts if left is not None]
-        return soonest(known) if known else None
+        return soonest_time(known) if known else None
 
     def _loads(self, stage: str, fraction: float | None) -> TimeLeft | None:
         now = self._clock()
@@ -230,10 +238,10 @@ class RunEstimate:
             if (left := row.left(measured)) is None:
                 return None
             lefts.append(left)
-        together = longest(lefts)
+        together = longest_time(lefts)
         if len(lefts) <= self._places:
             return together
-        return longest([together, sum(lefts, NOTHING) * (1 / self._places)])
+        return longest_time([together, sum(lefts, NOTHING) * (1 / self._places)])
 
 
 def _sum(*parts: TimeLeft | None) -> TimeLeft | None:

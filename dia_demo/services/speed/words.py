@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from dia_demo.config import RuntimeConfig
-from dia_demo.families.resolve import recommended
+from dia_demo.families.resolve import recommended_model
 from dia_demo.services.speed.estimate import precision_here
 from dia_demo.services.speed.machine_speed import EXAMPLE_SECONDS, MachineSpeed
-from dia_demo.services.wording import about
+from dia_demo.services.wording import about_duration
 
 # Faster than what auto chooses, but with some loss of quality, so it is named as well.
 FASTEST = "int4"
@@ -17,7 +17,7 @@ FASTEST = "int4"
 def recommended_sentence(speed: MachineSpeed) -> str:
     """How long the recommended model takes here, or why it cannot run; empty if that is not
     known."""
-    info = recommended()
+    info = recommended_model()
     name, runtime = info.profile.short_name, RuntimeConfig(info.name, threads=speed.threads)
     precision, shortage = precision_here(info, runtime)
     if shortage is not None:
@@ -26,7 +26,7 @@ def recommended_sentence(speed: MachineSpeed) -> str:
     for each in dict.fromkeys((precision, FASTEST)):
         rate = speed.seconds_per_second(info, replace(runtime, precision=each))
         if rate is not None:
-            times[each] = about(EXAMPLE_SECONDS * rate)
+            times[each] = about_duration(EXAMPLE_SECONDS * rate)
     if precision not in times:
         return ""
     pace = speed.pace(info, runtime, EXAMPLE_SECONDS)

@@ -12,16 +12,17 @@ from pathlib import Path
 
 import numpy as np
 
+from dia_demo.engine.events import SpokenWord
 from dia_demo.engine.family import ModelInfo
 from dia_demo.errors import InputError
-from dia_demo.prompt.voice_file import SUFFIX, VoiceFile
+from dia_demo.prompt.voice_file import RECORDING, SUFFIX, VoiceFile
 from dia_demo.services.take import Request, VoicePrompt
 from dia_demo.services.voices.kept import KeptVoices
 
 MOST_CHOICES = 2
 
 
-def with_voices(
+def add_voices(
     request: Request,
     choices: Sequence[str | None],
     kept: KeptVoices,
@@ -70,11 +71,12 @@ def _prompt_of(files: Sequence[VoiceFile | None]) -> VoicePrompt | None:
     chosen = [voice for voice in files if voice is not None]
     if not chosen:
         return None
+    identities = [voice.identity if voice is not None else "" for voice in files] + [""]
     if len(chosen[0].speakers) > 1 and all(voice.name == chosen[0].name for voice in chosen):
         chosen = chosen[:1]
     else:
         chosen = [
-            voice.said_by(speaker)
+            voice.extract_speaker(speaker)
             for speaker, voice in enumerate(files, start=1)
             if voice is not None
         ]
@@ -88,4 +90,18 @@ def _prompt_of(files: Sequence[VoiceFile | None]) -> VoicePrompt | None:
         codes=np.concatenate([voice.codes for voice in chosen]).astype(np.int64),
         transcript=" ".join(voice.transcript for voice in chosen),
         codec=chosen[0].codec,
+        kept=(identities[0], identities[1]),
+        words=_words_of(chosen),
+        are_words_estimated=any(voice.source == RECORDING for voice in chosen),
     )
+
+
+def _words_of(voices: Sequence[VoiceFile]) -> tuple[SpokenWord, ...]:
+    """The words of voices that follow one another, unless those of one are not known."""
+    if not all(voice.words for voice in voices):
+        return ()
+    words, start = [], 0.0
+    for voice in voices:
+        words += [SpokenWord(word, start + at, speaker) for word, at, speaker in voice.words]
+        start += voice.seconds
+    return tuple(words)

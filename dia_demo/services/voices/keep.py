@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from dia_demo import audio
+from dia_demo.disclosure.notice import seconds_in
 from dia_demo.engine.events import FinishReason
 from dia_demo.engine.family import ModelInfo
 from dia_demo.errors import InputError
@@ -15,10 +16,20 @@ from dia_demo.prompt.codes import unpack_codes
 from dia_demo.prompt.decode import LONGEST_SECONDS as LONGEST_RECORDING
 from dia_demo.prompt.decode import decode
 from dia_demo.prompt.prompt import read_prompt
-from dia_demo.prompt.voice_file import LONGEST_TRANSCRIPT, RECORDING, TAKE, VoiceFile, checked_name
+from dia_demo.prompt.voice_file import (
+    LONGEST_TRANSCRIPT,
+    RECORDING,
+    TAKE,
+    VoiceFile,
+    WordTime,
+    checked_name,
+    parse_word_times,
+)
+from dia_demo.prompt.word_times import estimate_words
 from dia_demo.services.models import fetch_description, fetch_files
 from dia_demo.task import result_of
-from dia_demo.text.script import TAG, has_words
+from dia_demo.text.dialogue.pauses import remove_pauses
+from dia_demo.text.script import TAG, has_words, write_script
 
 # All of a voice is read before every take. The shortest has to show how somebody speaks.
 SHORTEST_SECONDS, LONGEST_SECONDS = 1.0, 20.0
@@ -36,8 +47,9 @@ def keep_take(
     """
     if not isinstance(contents.get("codes"), str):
         raise InputError(
-            "This file contains no codes: the take was made in parts, or by an earlier version. "
-            "Make a short take with the same seed, or keep its voice as a recording."
+            "This file contains no codes: it was made by an earlier version, or joined from parts. "
+            "Keep the voice of a long take on the page, where its parts are kept. Make a "
+            "short take with the same seed, or keep its voice as a recording."
         )
     codes, figures = unpack_codes(contents["codes"]), contents["figures"]
     rate, numerics = figures["sample_rate"], figures.get("numerics", {})
@@ -47,12 +59,17 @@ def keep_take(
     words = transcript.strip() or (contents["script"].strip() if is_whole else "")
     if is_whole and figures.get("finish_reason") != FinishReason.END and not transcript.strip():
         raise InputError(
-            "This take was cut off before its script was said, so its words are not known. Keep "
-            "another take, or write down what it says."
+            "This take was cut off before the end of its script, so its words are not known. Keep "
+            "another take, or enter the words that it says."
         )
-    first, last = (None if at is None else round(at * speed * fps) for at in _ordered(part))
+    own = without_notice(_check_part(part), contents)
+    first, last = (None if at is None else round(at * speed * fps) for at in own)
+    spoken = _spoken_words(contents, len(codes) / fps)
     codes = codes[first:last]
     _check_seconds(len(codes) / fps)
+    spoken = _words_within(spoken, (first or 0) / fps, len(codes) / fps)
+    if not words and spoken:
+        words = write_script((speaker, word) for word, _, speaker in spoken)
     return VoiceFile(
         name=checked_name(name),
         codes=codes,
@@ -64,6 +81,28 @@ def keep_take(
         source=TAKE,
         seed=figures.get("seed"),
         settings=dict(contents.get("settings", {})),
+        words=spoken,
+    )
+
+
+def _spoken_words(contents: Mapping[str, Any], seconds: float) -> tuple[WordTime, ...]:
+    """The words of a take so long, which its file contains if its model knows their times. Raises
+    InputError if they are damaged."""
+    try:
+        return parse_word_times(contents.get("spoken_words", []), seconds)
+    except (TypeError, ValueError) as error:
+        raise InputError(
+            "The times of the words in this file are damaged, so its voice cannot be kept as it "
+            "is: keep it as a recording."
+        ) from error
+
+
+def _words_within(words: Sequence[WordTime], start: float, seconds: float) -> tuple[WordTime, ...]:
+    """The words that begin in a part, at the times of the part."""
+    return tuple(
+        (word, round(at - start, 4), speaker)
+        for word, at, speaker in words
+        if 0 <= round(at - start, 4) < seconds
     )
 
 
@@ -95,6 +134,9 @@ def keep_recording(
     info = result_of(fetch_files(info))
     assert info.folder is not None, "its files were fetched"
     codec = result_of(info.family.codecs.open(info.folder))
+    spoken: tuple[WordTime, ...] = ()
+    if info.family.has_word_times:
+        spoken = estimate_words(remove_pauses(words), prompt.samples, info.sample_rate)
     return VoiceFile(
         name=checked_name(name),
         codes=codec.encode(prompt.samples),
@@ -105,6 +147,7 @@ def keep_recording(
         model=info.name,
         source=RECORDING,
         consent="The person heard agreed, according to whoever kept this voice.",
+        words=spoken,
     )
 
 
@@ -118,10 +161,17 @@ def keep(
     part: Part = WHOLE,
 ) -> VoiceFile:
     """A voice from a file: a take with its codes inside, or any other recording."""
-    contents = audio.read_metadata(path) or {}
-    if isinstance(contents.get("figures"), dict) and isinstance(contents.get("codes"), str):
+    contents = take_in(path)
+    if contents is not None:
         return keep_take(contents, name, part, transcript)
     return keep_recording(path, name, transcript, model, has_consent=has_consent, part=part)
+
+
+def take_in(path: Path) -> Mapping[str, Any] | None:
+    """The metadata of a file if it is a take with its codes inside; None for other recordings."""
+    contents = audio.read_metadata(path) or {}
+    is_take = isinstance(contents.get("figures"), dict) and isinstance(contents.get("codes"), str)
+    return contents if is_take else None
 
 
 def _checked_words(words: str, is_whole: bool) -> str:
@@ -129,7 +179,7 @@ def _checked_words(words: str, is_whole: bool) -> str:
     words = " ".join(words.split())
     if not has_words(words):
         what = "the recording" if is_whole else "this part of the take"
-        raise InputError(f"Write down exactly what is said in {what} (--transcript).")
+        raise InputError(f"Enter exactly what is said in {what} (--transcript).")
     if len(words) > LONGEST_TRANSCRIPT:
         raise InputError(
             f"A voice's words may have at most {LONGEST_TRANSCRIPT} characters, not {len(words)}: "
@@ -138,7 +188,13 @@ def _checked_words(words: str, is_whole: bool) -> str:
     return words if TAG.match(words) else f"[S1] {words}"
 
 
-def _ordered(part: Part) -> Part:
+def without_notice(part: Part, contents: Mapping[str, Any]) -> Part:
+    """From and to of a file in seconds of its take, which a notice may precede."""
+    start, end = (None if at is None else max(0.0, at - seconds_in(contents)) for at in part)
+    return start, end
+
+
+def _check_part(part: Part) -> Part:
     start, end = part
     if (start or 0.0) < 0 or (end is not None and end <= (start or 0.0)):
         raise InputError(
@@ -151,7 +207,7 @@ def _check_seconds(seconds: float) -> None:
     if not SHORTEST_SECONDS <= seconds <= LONGEST_SECONDS:
         raise InputError(
             f"A voice is {SHORTEST_SECONDS:g} to {LONGEST_SECONDS:g} s long, 5 to 10 s work best; "
-            f"this is {seconds:.1f} s. Choose a part with --from and --to."
+            f"this is {seconds:.1f} s. Keep a part that is."
         )
 
 
@@ -159,7 +215,7 @@ def _cut(path: Path, part: Part, folder: Path) -> Path:
     """The part of a recording, as a file of its own."""
     import soundfile
 
-    start, end = _ordered(part)
+    start, end = _check_part(part)
     channels, rate = decode(path, max_seconds=LONGEST_RECORDING)
     first, last = (None if at is None else round(at * rate) for at in (start, end))
     cut = folder / f"part{audio.STORED_SUFFIX}"

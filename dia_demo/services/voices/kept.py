@@ -31,19 +31,19 @@ class KeptVoices:
         self._changing = threading.Lock()
 
     @classmethod
-    def of_this_user(cls, settings: Settings) -> KeptVoices:
+    def for_user(cls, settings: Settings) -> KeptVoices:
         """Those of the command line and of programs, which every page may use."""
         return cls(settings.kept_folder / "voices")
 
     @classmethod
-    def of_person(cls, settings: Settings, key: object) -> KeptVoices:
-        """Those of a person of the page, beside `of_this_user`; without a key, only the latter."""
-        shared = cls.of_this_user(settings)
+    def for_person(cls, settings: Settings, key: object) -> KeptVoices:
+        """Those of a person of the page, beside `for_user`; without a key, only the latter."""
+        shared = cls.for_user(settings)
         if not is_key(key):
             return shared
         return cls(folder_of(settings.kept_folder, str(key)) / "voices", shared)
 
-    def own(self) -> list[VoiceFile]:
+    def own_voices(self) -> list[VoiceFile]:
         """The voices in the folder itself by name; a damaged file is left out."""
         voices = []
         for path in self.folder.glob(f"*{SUFFIX}"):
@@ -53,7 +53,7 @@ class KeptVoices:
 
     def list(self) -> list[VoiceFile]:
         """All voices that may be used, the own ones first."""
-        own = self.own()
+        own = self.own_voices()
         names = {voice.name.casefold() for voice in own}
         shared = [] if self.shared is None else self.shared.list()
         return own + [voice for voice in shared if voice.name.casefold() not in names]
@@ -64,6 +64,10 @@ class KeptVoices:
         if path.exists():
             return VoiceFile.read(path)
         return None if self.shared is None else self.shared.find(name)
+
+    def name_of(self, identity: str) -> str | None:
+        """The name of the voice with this `VoiceFile.identity`; None if it is not kept."""
+        return next((voice.name for voice in self.list() if voice.identity == identity), None)
 
     def get(self, name: str) -> VoiceFile:
         """The voice of this name. Raises InputError if there is none."""
@@ -88,10 +92,10 @@ class KeptVoices:
                 raise InputError(
                     f"At most {MAX_VOICES} voices can be kept: remove one that you no longer need."
                 )
-            if self.shared is not None and self._bytes_of_everybody() > MOST_BYTES:
+            if self.shared is not None and self._total_bytes() > MOST_BYTES:
                 raise InputError(
-                    f"The voices kept on this machine use {MOST_BYTES / 1e6:.0f} MB, all that they "
-                    "may: remove one of yours, or download this take to keep its voice elsewhere."
+                    f"The kept voices on this machine use {MOST_BYTES / 1e6:.0f} MB, the maximum: "
+                    "remove one of yours, or download this take to keep its voice elsewhere."
                 )
             try:
                 self.folder.mkdir(parents=True, exist_ok=True)
@@ -108,7 +112,7 @@ class KeptVoices:
         name of another one."""
         voice = self.get(name)
         if not self._path(name).exists():
-            raise InputError(f"{name} is shared by everybody here, so it cannot be renamed.")
+            raise InputError(f"{name} is a shared voice, so it cannot be renamed.")
         if checked_name(new).casefold() == voice.name.casefold():  # Only its case changes.
             voice = replace(voice, name=checked_name(new))
             voice.write(self._path(new))
@@ -122,7 +126,7 @@ class KeptVoices:
         path = self._path(name)
         if not path.exists():
             self.get(name)
-            raise InputError(f"{name} is shared by everybody here, so it cannot be removed.")
+            raise InputError(f"{name} is a shared voice, so it cannot be removed.")
         try:
             path.unlink(missing_ok=True)
         except OSError as error:
@@ -144,13 +148,18 @@ class KeptVoices:
             path = path.with_name(path.name + SUFFIX)
         return voice.write(path)
 
-    def _bytes_of_everybody(self) -> int:
+    def _total_bytes(self) -> int:
         """What the voices of all people use, whose folders lie beside one another."""
         files = self.folder.parent.parent.glob(f"*/{self.folder.name}/*{SUFFIX}")
         return sum(map(size_of, files))
 
     def _path(self, name: str) -> Path:
-        """The file of a name: readable, and one only for each name, whatever its case."""
-        name = checked_name(name).casefold()
-        digest = hashlib.sha256(name.encode()).hexdigest()[:8]
-        return self.folder / f"{slug(name) or 'voice'}-{digest}{SUFFIX}"
+        return self.folder / file_name(name)
+
+
+def file_name(name: str) -> str:
+    """The file of a voice's name: readable, and one only for each name, whatever its case. Raises
+    InputError for what is no name."""
+    name = checked_name(name).casefold()
+    digest = hashlib.sha256(name.encode()).hexdigest()[:8]
+    return f"{slug(name) or 'voice'}-{digest}{SUFFIX}"

@@ -49,7 +49,7 @@ def _outcome(pipe: Connection) -> Done | Failure:
     except DiaDemoError as error:
         return Failure(str(error))
     except MemoryError:
-        return Failure("the memory ran out")
+        return Failure("memory ran out")
     except (EOFError, BrokenPipeError):
         raise
     except Exception as error:

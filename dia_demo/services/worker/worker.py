@@ -92,7 +92,7 @@ def _listen(
 def _describe(end: ChildEnded) -> str:
     """How a worker without a result ended."""
     if end.signal == "SIGKILL":
-        return "its process was killed, most likely because the memory ran out"
+        return "its process was killed, most likely because memory ran out"
     if end.signal:
-        return f"its process was ended by {end.signal}"
+        return f"its process was terminated by {end.signal}"
     return f"its process ended with code {end.code}; the log of the program may say why"

@@ -9,20 +9,27 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
+from dia_demo.errors import InputError
 from dia_demo.text.checks.english import foreign_line
+from dia_demo.text.dialogue.pauses import PAUSE, find_pauses
 from dia_demo.text.formats.check import check_format
 from dia_demo.text.formats.table import Recognition, recognise
 from dia_demo.text.normaliser import plain_characters
 from dia_demo.text.remark import Draft, Level, Remark
-from dia_demo.text.repairs import nearest_sound, other_tag, shortened, swapped, without_tags
+from dia_demo.text.repairs import (
+    nearest_sound,
+    other_tag,
+    remove_tags,
+    shorten_script,
+    swap_speakers,
+)
 from dia_demo.text.script import (
     NONVERBALS,
     SOUND,
     TAG,
     UNREADABLE,
-    expected_seconds,
     has_words,
-    joined,
+    join_transcript,
     line_at,
     to_bytes,
 )
@@ -31,6 +38,7 @@ from dia_demo.text.sounds import is_pause
 # The authors' guidance: shorter texts sound unnatural, longer ones are rushed.
 NATURAL_SECONDS = 5.0, 20.0
 
+BAD_PAUSE = "pause"
 _CUT = "Cut after the last sentence"
 _CUT_TURNS = "Make turns and cut after the last sentence"
 
@@ -55,18 +63,20 @@ def remarks_on(draft: Draft) -> list[Remark]:
         return [Remark("empty", Level.ERROR, message)]
     found = recognise(draft.script)
     if found is not None and found.is_sure:
-        return _sorted(draft, [_check_characters, check_format, partial(_check_length, found)])
+        return _run_checks(draft, [_check_characters, check_format, partial(_check_length, found)])
     checks = [_check_characters, _check_bytes, check_format, _check_first_tag, _check_near_tags]
     if not any(
         match["number"] or match["label"] for _, match in _tokens(_NEAR_TAG, draft.script, skip=TAG)
     ):
         # The order of the speakers is only known if every tag is valid.
         checks += [_check_order, _check_last_tag]
-    checks += [_check_sounds, _check_seconds]
-    return _sorted(draft, checks)
+    checks += [_check_sounds, _check_pauses, _check_seconds]
+    return _run_checks(draft, checks)
 
 
-def _sorted(draft: Draft, checks: Sequence[Callable[[Draft], Iterator[Remark]]]) -> list[Remark]:
+def _run_checks(
+    draft: Draft, checks: Sequence[Callable[[Draft], Iterator[Remark]]]
+) -> list[Remark]:
     remarks = [remark for check in checks for remark in check(draft)]
     return sorted(remarks, key=lambda remark: list(Level).index(remark.level))
 
@@ -119,7 +129,7 @@ def _first_change(script: str) -> int:
 
 
 def _check_bytes(draft: Draft) -> Iterator[Remark]:
-    size = len(to_bytes(joined(draft.script, draft.transcript)))
+    size = len(to_bytes(join_transcript(draft.script, draft.transcript)))
     if size <= draft.byte_limit:
         return
     room = draft.byte_limit - (size - len(to_bytes(draft.script)))
@@ -143,10 +153,10 @@ def _cut(draft: Draft, characters: int) -> str:
         fits = bisect_right(
             lengths,
             draft.max_seconds,
-            key=lambda length: expected_seconds(script[:length], draft.seconds_per_character),
+            key=lambda length: draft.seconds_of(script[:length]),
         )
         characters = min(characters, fits - 1)
-    return shortened(draft.script, characters)
+    return shorten_script(draft.script, characters)
 
 
 def _check_first_tag(draft: Draft) -> Iterator[Remark]:
@@ -162,6 +172,8 @@ def _check_first_tag(draft: Draft) -> Iterator[Remark]:
 
 def _check_near_tags(draft: Draft) -> Iterator[Remark]:
     for token, match in _tokens(_NEAR_TAG, draft.script, skip=TAG):
+        if draft.keeps_pauses and PAUSE.fullmatch(token):
+            continue
         number = match["number"] or match["label"]
         meant = f"[S{number}]" if number in ("1", "2") else None
         message = f"“{token}” is not a speaker tag: write exactly [S1] or [S2]."
@@ -183,7 +195,7 @@ def _check_sounds(draft: Draft) -> Iterator[Remark]:
     unknown = []
     for token, match in _tokens(SOUND, draft.script, skip=_NEAR_TAG):
         words = match[1].strip().lower()
-        if match[1] in NONVERBALS:
+        if match[1] in NONVERBALS or (draft.keeps_pauses and PAUSE.fullmatch(token)):
             continue
         meant = "..." if is_pause(words) else nearest_sound(words, 0.8)
         if meant is None:
@@ -199,24 +211,32 @@ def _check_sounds(draft: Draft) -> Iterator[Remark]:
         yield Remark("unknown_sound", Level.TIP, message, unknown[0][1])
 
 
+def _check_pauses(draft: Draft) -> Iterator[Remark]:
+    if draft.keeps_pauses:
+        try:
+            find_pauses(draft.script)
+        except InputError as error:
+            yield Remark(BAD_PAUSE, Level.ERROR, str(error))
+
+
 def _check_order(draft: Draft) -> Iterator[Remark]:
     script, tags = draft.script, list(TAG.finditer(draft.script))
     if tags and script.lstrip().startswith("[S2]") and not draft.transcript:
         message = "Dia was trained on scripts that begin with [S1]; this one begins with [S2]."
-        line, repair = line_at(script, tags[0].start()), partial(swapped, script)
+        line, repair = line_at(script, tags[0].start()), partial(swap_speakers, script)
         yield Remark("starts_with_s2", Level.TIP, message, line, repair, "Swap the two speakers")
     again = [tag for last, tag in zip(tags, tags[1:], strict=False) if last[1] == tag[1]]
     if again:
         message = f"{again[0][0]} speaks twice in a row: turns should alternate."
-        line, repair = line_at(script, again[0].start()), partial(without_tags, script, again)
+        line, repair = line_at(script, again[0].start()), partial(remove_tags, script, again)
         yield Remark(
             "same_speaker", Level.WARNING, message, line, repair, "Join them into one turn"
         )
 
 
 def _check_seconds(draft: Draft) -> Iterator[Remark]:
-    seconds = expected_seconds(draft.script, draft.seconds_per_character)
-    if len(to_bytes(joined(draft.script, draft.transcript))) > draft.byte_limit:
+    seconds = draft.seconds_of(draft.script)
+    if len(to_bytes(join_transcript(draft.script, draft.transcript))) > draft.byte_limit:
         return  # Its repair fits both limits.
     if draft.max_seconds is not None and seconds > draft.max_seconds:
         advice = "Raise max tokens or shorten it."
@@ -241,7 +261,7 @@ def _check_seconds(draft: Draft) -> Iterator[Remark]:
 
 
 def _check_last_tag(draft: Draft) -> Iterator[Remark]:
-    tags = list(TAG.finditer(draft.script))
+    tags = list(TAG.finditer(draft.script)) if draft.needs_last_tag else []
     if tags and draft.script[tags[-1].end() :].strip():
         tag = other_tag(tags[-1][1])
         message = (

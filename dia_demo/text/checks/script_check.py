@@ -9,22 +9,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 
 from dia_demo.errors import printable
 from dia_demo.text.checks.checks import NATURAL_SECONDS, remarks_on
-from dia_demo.text.formats.check import CHOICES, remark_on_reading
-from dia_demo.text.formats.table import in_turns
-from dia_demo.text.near_tags import with_tags
+from dia_demo.text.formats.check import CHOICES, remarks_on_reading
+from dia_demo.text.formats.table import write_turns
+from dia_demo.text.near_tags import fix_near_tags
 from dia_demo.text.normaliser import Reading, normalise, plain_characters
 from dia_demo.text.remark import Draft, Level, Remark
-from dia_demo.text.repairs import shortened
+from dia_demo.text.repairs import shorten_script
 from dia_demo.text.script import (
     MAX_SCRIPT_CHARACTERS,
     SECONDS_PER_CHARACTER,
     Turn,
-    expected_seconds,
     has_words,
-    joined,
+    join_transcript,
     parse_turns,
     to_bytes,
 )
@@ -92,19 +92,22 @@ def check_script(
     natural_seconds: tuple[float, float] | None = NATURAL_SECONDS,
     is_normalised: bool = False,
     most_seconds: float | None = None,
+    keeps_pauses: bool = False,
+    needs_last_tag: bool = True,
 ) -> ScriptReport:
     """Count turns, bytes and seconds, and list what is worth knowing before a run.
 
     byte_limit is the encoder's longest text; max_seconds the audio that max_tokens leaves room
     for; natural_seconds the shortest and longest audio that the model was made for, None where
     that is not known; is_normalised: the model gets it in words in any case; most_seconds: the
-    audio that the highest max_tokens leaves room for. A repair is offered
+    audio that the highest max_tokens leaves room for; keeps_pauses and needs_last_tag as in Draft.
+    A repair is offered
     only where it removes its finding and adds no error. Never raises: whatever `encode_script`
     would reject is a finding of level "error". A text longer than MAX_SCRIPT_CHARACTERS is not
     checked any further.
     """
-    if (characters := len(joined(script, transcript))) > MAX_SCRIPT_CHARACTERS:
-        return _too_long(characters, len(to_bytes(joined(script, transcript))))
+    if (characters := len(join_transcript(script, transcript))) > MAX_SCRIPT_CHARACTERS:
+        return _report_too_long(characters, len(to_bytes(join_transcript(script, transcript))))
     draft = Draft(
         script,
         transcript,
@@ -113,17 +116,19 @@ def check_script(
         max_seconds,
         natural_seconds,
         most_seconds,
+        keeps_pauses,
+        needs_last_tag,
     )
     remarks = remarks_on(draft)
-    findings = list(_with_safe_repairs(draft, remarks))
+    findings = list(_drop_unsafe_repairs(draft, remarks))
     if not is_normalised:
-        findings += _not_in_words(draft, remarks)
+        findings += _check_words(draft, remarks)
     turns = parse_turns(script)
     return ScriptReport(
         turns=turns,
         num_speakers=len({turn.speaker for turn in turns} - {0}),
-        num_bytes=len(to_bytes(joined(script, transcript))),
-        expected_seconds=expected_seconds(script, seconds_per_character),
+        num_bytes=len(to_bytes(join_transcript(script, transcript))),
+        expected_seconds=draft.seconds_of(script),
         findings=tuple(findings),
     )
 
@@ -138,37 +143,38 @@ def fix_all(script: str, check: Callable[[str], ScriptReport]) -> str:
     return script
 
 
-def with_reading(
+def add_reading(
     report: ScriptReport,
     reading: Reading,
     check: Callable[[str], ScriptReport],
     read: Callable[[str], str],
+    in_words: Callable[[str], str],
 ) -> ScriptReport:
     """The report on what is read, with what the script was read as, and with repairs of what was
     written where it has the same findings.
 
     Where it has not, as with a tag after names that are no tags yet, the repair is one of the
     turns, or of the script in plain words. What the reading leaves out or may misunderstand is a
-    finding too. read: a script as the model reads it.
+    finding too. read: a script as the model reads it. in_words: a script in plain words.
     """
     missing = {_key(finding) for finding in report.findings if finding.repaired is not None}
     repairs: dict[tuple[str, str], Finding] = {}
     written = reading.original
-    for script in (lambda: written, lambda: in_turns(written), lambda: normalise(written).text):
+    for script in (lambda: written, lambda: write_turns(written), lambda: in_words(written)):
         if missing:
             same = {_key(finding): finding for finding in check(script()).findings}
             repairs |= {key: same[key] for key in missing & same.keys() if same[key].repaired}
             missing -= repairs.keys()
     findings = [repairs.get(_key(finding), finding) for finding in report.findings]
-    findings = [_fitting(finding, lambda script: check(read(script))) for finding in findings]
+    findings = [_fit_repair(finding, lambda script: check(read(script))) for finding in findings]
     findings = [finding for finding in findings if finding.code not in CHOICES]
-    if remark := remark_on_reading(written):
+    for remark in remarks_on_reading(written):
         findings.append(_finding(remark, remark.repair() if remark.repair else None))
     findings += [Finding("reading", Level.TIP, words) for words in reading.remarks]
     return replace(report, reading=reading if reading.changes else None, findings=tuple(findings))
 
 
-def _fitting(finding: Finding, check: Callable[[str], ScriptReport]) -> Finding:
+def _fit_repair(finding: Finding, check: Callable[[str], ScriptReport]) -> Finding:
     """A finding whose cut also fits as it is read: numbers are longer in words."""
     if finding.code not in _CUTS or finding.repaired is None:
         return finding
@@ -176,7 +182,7 @@ def _fitting(finding: Finding, check: Callable[[str], ScriptReport]) -> Finding:
     for _ in range(_MOST_FIXES):
         if not any(left.code in _CUTS for left in check(script).findings):
             return replace(finding, repaired=script)
-        script = shortened(script, len(script) * 9 // 10)
+        script = shorten_script(script, len(script) * 9 // 10)
     return replace(finding, repaired=None, repair_label=None)
 
 
@@ -184,7 +190,7 @@ def _key(finding: Finding) -> tuple[str, str]:
     return finding.code, finding.message
 
 
-def _too_long(characters: int, num_bytes: int) -> ScriptReport:
+def _report_too_long(characters: int, num_bytes: int) -> ScriptReport:
     message = (
         f"The script has {characters:,} characters, and 1 to {MAX_SCRIPT_CHARACTERS:,} are allowed "
         "(a voice prompt's transcript included): shorten it, or split it into several takes."
@@ -193,7 +199,7 @@ def _too_long(characters: int, num_bytes: int) -> ScriptReport:
     return ScriptReport((), 0, num_bytes, 0.0, (finding,))
 
 
-def _with_safe_repairs(draft: Draft, remarks: list[Remark]) -> Iterator[Finding]:
+def _drop_unsafe_repairs(draft: Draft, remarks: list[Remark]) -> Iterator[Finding]:
     """The findings, without the repairs that leave their finding or bring a new error."""
     errors = _error_codes(remarks)
     for remark in remarks:
@@ -214,14 +220,15 @@ def _finding(remark: Remark, repaired: str | None) -> Finding:
     return Finding(remark.code, remark.level, message, remark.line, repaired, label)
 
 
-def _not_in_words(draft: Draft, remarks: list[Remark]) -> Iterator[Finding]:
+def _check_words(draft: Draft, remarks: list[Remark]) -> Iterator[Finding]:
     """Numbers, abbreviations, signs and markup; who speaks and plain quotes are other findings."""
     if len(to_bytes(draft.script)) > _MOST_BYTES_IN_WORDS or not has_words(draft.script):
         return
-    reading = normalise(draft.script)
+    in_words = partial(normalise, keeps_pauses=draft.keeps_pauses)
+    reading = in_words(draft.script)
     if not reading.changes:
         return
-    apart = normalise(with_tags(plain_characters(in_turns(draft.script))))
+    apart = in_words(fix_near_tags(plain_characters(write_turns(draft.script))))
     odd = [change for change in apart.changes if change.written.strip()]
     after = remarks_on(replace(draft, script=reading.text))
     if not odd or not _error_codes(after) <= _error_codes(remarks):

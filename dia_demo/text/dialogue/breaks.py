@@ -41,6 +41,12 @@ def split_text(text: str, fits: Callable[[str], bool]) -> list[tuple[Break, str]
     return list(_split(text, fits, Break.TURN, Break.SENTENCE))
 
 
+def split_sentences(text: str) -> list[str]:
+    """The sentences of a text, without the spaces between them. The last one is what comes after
+    the last end of a sentence that a space follows, possibly nothing."""
+    return _parts(text, Break.SENTENCE)
+
+
 def _split(
     text: str, fits: Callable[[str], bool], before: Break, level: Break
 ) -> Iterator[tuple[Break, str]]:
@@ -49,7 +55,7 @@ def _split(
         return
     parts = _parts(text, level)
     if level is Break.WORD:
-        parts = _filled(parts, fits)
+        parts = _fill_parts(parts, fits)
     for number, part in enumerate(parts):
         here = level if number else before
         if level is Break.WORD:
@@ -62,7 +68,7 @@ def _parts(text: str, level: Break) -> list[str]:
     """The text, split at every break of this level."""
     parts, done = [], 0
     for match in _SPACE.finditer(text):
-        if _is_inside(text, match.start()) or not _allows(
+        if _is_inside(text, match.start()) or not _is_break(
             text[max(0, match.start() - 40) : match.start()], level
         ):
             continue
@@ -71,7 +77,7 @@ def _parts(text: str, level: Break) -> list[str]:
     return [*parts, text[done:]]
 
 
-def _allows(before: str, level: Break) -> bool:
+def _is_break(before: str, level: Break) -> bool:
     """Whether the last characters before a space say that there is a break of this level."""
     if level is Break.WORD:
         return True
@@ -88,7 +94,7 @@ def _is_inside(text: str, at: int) -> bool:
     return any(match.start() < here < match.end() for match in _BRACKETED.finditer(around))
 
 
-def _filled(words: list[str], fits: Callable[[str], bool]) -> list[str]:
+def _fill_parts(words: list[str], fits: Callable[[str], bool]) -> list[str]:
     """The words joined to parts as long as possible."""
     parts = [words[0]]
     for word in words[1:]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from dia_demo.errors import InputError
 from dia_demo.text.dialogue.breaks import Break, split_text
-from dia_demo.text.dialogue.pauses import find_pauses, without_pauses
+from dia_demo.text.dialogue.pauses import find_pauses, remove_pauses
 from dia_demo.text.script import TURN_PAUSE_SECONDS, has_words, parse_turns
 
 # Of a chunk, in seconds of speech: shorter ones sound unnatural, longer ones are rushed.
@@ -105,24 +105,24 @@ def split_script(
     a chunk has at most, where its words can be split. most_bytes: the same for its bytes. Raises
     InputError for a script without words, and for a pause that is too long.
     """
-    if not has_words(without_pauses(script)):
+    if not has_words(remove_pauses(script)):
         raise InputError("The script has no words: write what should be said after [S1].")
     chunks: list[Chunk] = []
     pause: float | None = None
-    for spoken in _between_pauses(script):
+    for spoken in _split_at_pauses(script):
         if isinstance(spoken, float):
             pause = (pause or 0.0) + spoken
             continue
-        parts = _short_enough(spoken, measure, longest, most_bytes)
+        parts = _split_long_parts(spoken, measure, longest, most_bytes)
         sizes = [measure(part.text) for part in parts]
-        for start, end in _packed(parts, sizes, longest, most_bytes):
-            seconds = _joined(sizes[start:end]).seconds
+        for start, end in _pack_parts(parts, sizes, longest, most_bytes):
+            seconds = _total_size(sizes[start:end]).seconds
             chunks.append(Chunk(len(chunks), tuple(parts[start:end]), seconds, pause))
             pause = None
     return ChunkedScript(tuple(chunks), pause or 0.0)
 
 
-def _between_pauses(script: str) -> Iterator[list[TurnPart] | float]:
+def _split_at_pauses(script: str) -> Iterator[list[TurnPart] | float]:
     """The words between pauses, as parts of turns, and the seconds of each pause, in order."""
     spoken: list[TurnPart] = []
     number = 0
@@ -147,7 +147,7 @@ def _between_pauses(script: str) -> Iterator[list[TurnPart] | float]:
         yield spoken
 
 
-def _short_enough(
+def _split_long_parts(
     spoken: Sequence[TurnPart], measure: Callable[[str], Size], longest: float, most_bytes: int
 ) -> list[TurnPart]:
     """The parts, with those split that are too long for a chunk."""
@@ -164,7 +164,7 @@ def _short_enough(
     ]
 
 
-def _packed(
+def _pack_parts(
     parts: Sequence[TurnPart], sizes: Sequence[Size], longest: float, most_bytes: int
 ) -> list[tuple[int, int]]:
     """Which parts make a chunk together, as ranges: neither too short nor too long, split at the
@@ -174,7 +174,7 @@ def _packed(
     for end in range(1, len(parts) + 1):
         costs = {}
         for start in range(end - 1, -1, -1):
-            size = _joined(sizes[start:end])
+            size = _total_size(sizes[start:end])
             is_too_long = size.seconds > longest or size.num_bytes > most_bytes
             if is_too_long and start < end - 1:
                 break
@@ -196,7 +196,7 @@ def _cost(seconds: float, usual: float) -> float:
     return _COST_TOO_SHORT * too_short + _COST_UNUSUAL * abs(seconds - usual)
 
 
-def _joined(sizes: Sequence[Size]) -> Size:
+def _total_size(sizes: Sequence[Size]) -> Size:
     """The size of parts one after another, with the pauses between them and their tags."""
     pauses = TURN_PAUSE_SECONDS * (len(sizes) - 1)
     return Size(

@@ -1,6 +1,7 @@
 """Pauses of a given length in a script: (pause), (pause 1.5), [pause:1.5s], <break time="1.5s"/>.
 
-They never reach a model: a dialogue has so much silence there (services/dialogue).
+A model that knows breaks makes them itself. They never reach another one: a dialogue has so much
+silence there (services/dialogue).
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ import re
 from dataclasses import dataclass
 
 from dia_demo.errors import InputError
+from dia_demo.text.script import SECONDS_PER_CHARACTER, expected_seconds
 
 DEFAULT_SECONDS = 1.0  # of (pause)
 LONGEST_SECONDS = 30.0
@@ -20,7 +22,7 @@ def _length(name: str) -> str:
     return rf"(?P<{name}>{number})\s{{0,3}}(?P<{name}_unit>ms|milliseconds?|s|secs?|seconds?)?"
 
 
-_PAUSE = re.compile(
+PAUSE = re.compile(
     rf"[(\[]\s{{0,3}}pause(?:\s{{0,3}}[:=]?\s{{0,3}}(?:(?:of|for)\s)?{_length('written')})?"
     r"\s{0,3}[)\]]"
     rf"|<break(?:\s{{1,3}}(?:time\s?=\s?[\"']?\s?{_length('time')}\s?[\"']?"
@@ -42,21 +44,27 @@ class Pause:
 def find_pauses(script: str) -> list[Pause]:
     """The pauses of a script, in order. Raises InputError for one that is too long."""
     return [
-        Pause(*match.span(), _checked(match[0], _seconds(match)))
-        for match in _PAUSE.finditer(script)
+        Pause(*match.span(), _check_length(match[0], _seconds(match)))
+        for match in PAUSE.finditer(script)
     ]
 
 
-def with_plain_pauses(script: str) -> str:
+def simplify_pauses(script: str) -> str:
     """The script with every pause written as (pause 1.5), and none on a line of its own, where a
     format of scripts may take it for a stage direction."""
-    plain = _PAUSE.sub(lambda match: f"(pause {_seconds(match):g})", script)
+    plain = PAUSE.sub(lambda match: f"(pause {_seconds(match):g})", script)
     return _OWN_LINE.sub(r" \1", plain)
 
 
-def without_pauses(text: str) -> str:
+def seconds_with_pauses(script: str, seconds_per_character: float = SECONDS_PER_CHARACTER) -> float:
+    """`expected_seconds` of the words, and the pauses, however long."""
+    pauses = sum(map(_seconds, PAUSE.finditer(script)))
+    return pauses + expected_seconds(remove_pauses(script), seconds_per_character)
+
+
+def remove_pauses(text: str) -> str:
     """The text with spaces in the place of its pauses."""
-    return _PAUSE.sub(" ", text)
+    return PAUSE.sub(" ", text)
 
 
 def _seconds(match: re.Match) -> float:
@@ -68,7 +76,7 @@ def _seconds(match: re.Match) -> float:
     return DEFAULT_SECONDS
 
 
-def _checked(written: str, seconds: float) -> float:
+def _check_length(written: str, seconds: float) -> float:
     if seconds > LONGEST_SECONDS:
         raise InputError(
             f"{written} is too long: a pause may last 0 to {LONGEST_SECONDS:g} s. Write several."

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 
 from dia_demo.text.formats import line_marks
-from dia_demo.text.formats.frame import is_lead_in, unframed
+from dia_demo.text.formats.frame import is_lead_in, remove_frame
 from dia_demo.text.formats.parts.lines import Format, Found, Line
 from dia_demo.text.formats.parts.names import Likeness, likeness
 
@@ -38,18 +38,18 @@ def find_json(script: str) -> Found | None:
     if not re.search(r"[\[{]\s{0,50}[\[{(\"']", script):
         return None
     body, left_out = _data_of(script)
-    values = _parsed(body)
+    values = _parse_values(body)
     if not values:
         return None
-    if texts := _strings(values):
-        return _of_strings(texts, left_out)
+    if texts := _collect_strings(values):
+        return _find_in_strings(texts, left_out)
     lines = [line for value in values for line in _lines_of(value, 0)]
     if not lines:
         return None
     return Found(tuple(lines), True, left_out)
 
 
-def _strings(values: list[object]) -> list[str]:
+def _collect_strings(values: list[object]) -> list[str]:
     """The strings of a list that has nothing else."""
     value = values[0]
     if len(values) == 1 and isinstance(value, list) and all(isinstance(one, str) for one in value):
@@ -57,7 +57,7 @@ def _strings(values: list[object]) -> list[str]:
     return []
 
 
-def _of_strings(texts: list[str], left_out: tuple[str, ...]) -> Found | None:
+def _find_in_strings(texts: list[str], left_out: tuple[str, ...]) -> Found | None:
     """Strings that begin with names."""
     found = line_marks.find_names("\n".join(texts))
     if found is None or not found.is_sure:
@@ -67,7 +67,7 @@ def _of_strings(texts: list[str], left_out: tuple[str, ...]) -> Found | None:
 
 def _data_of(script: str) -> tuple[str, tuple[str, ...]]:
     """What stands between the remarks of a chat bot, also where these are no lines of their own."""
-    body, left_out = unframed(script)
+    body, left_out = remove_frame(script)
     start = re.search(r"^[ \t]{0,9}[\[{]", body, re.MULTILINE)
     if start is None or not body[: start.start()].strip():
         return body, left_out
@@ -75,7 +75,7 @@ def _data_of(script: str) -> tuple[str, tuple[str, ...]]:
     return body[start.start() :], (*left_out, before) if is_lead_in(before) else left_out
 
 
-def _parsed(text: str) -> list[object]:
+def _parse_values(text: str) -> list[object]:
     """The values of a text that is JSON or lines of JSON; none if it is neither."""
     text = _ASSIGNED.sub("", text.strip()).rstrip(";")
     plain = _COMMA_AT_END.sub(r"\1", text)
@@ -121,7 +121,7 @@ def _lines_of(value: object, depth: int) -> Iterator[Line]:
 def _lines_of_object(value: dict, depth: int) -> Iterator[Line]:
     fields = {str(key).lower().replace("-", "_"): part for key, part in value.items()}
     speaker = next((fields[key] for key in _SPEAKERS if _is_name(fields.get(key))), None)
-    text = next((text for key in _TEXTS if (text := _joined(fields.get(key)))), None)
+    text = next((text for key in _TEXTS if (text := _join_text(fields.get(key)))), None)
     if text is not None:
         name = None if speaker is None else str(_inner_name(speaker))
         if name is not None and name.isdigit():
@@ -131,7 +131,7 @@ def _lines_of_object(value: dict, depth: int) -> Iterator[Line]:
         return
     for key, part in value.items():
         if isinstance(part, list) and likeness(str(key)) == Likeness.SPEAKER:
-            part = _joined(part) or part
+            part = _join_text(part) or part
         if isinstance(part, str):
             if likeness(str(key)) == Likeness.SPEAKER or (
                 len(value) == 1 and likeness(str(key)) == Likeness.MAYBE
@@ -141,7 +141,7 @@ def _lines_of_object(value: dict, depth: int) -> Iterator[Line]:
             yield from _lines_of(part, depth + 1)
 
 
-def _joined(value: object) -> str | None:
+def _join_text(value: object) -> str | None:
     """A text, or several in a list, as one."""
     if isinstance(value, list) and value and all(isinstance(one, str) for one in value):
         return " ".join(value)
@@ -159,15 +159,20 @@ def _inner_name(value: object) -> object:
 
 def find_table(script: str) -> Found | None:
     """The lines in a table: CSV, TSV, Markdown, with or without a header."""
-    body, left_out = unframed(script)
+    body, left_out = remove_frame(script)
     lines = [line for line in body.split("\n") if line.strip()]
-    for rows in (_markdown(lines), *(_separated(lines, mark) for mark in ("\t", ",", ";", "|"))):
-        if rows and (found := _of_rows(rows)):
+    # No sentences have tabs, or their last words always in quotes.
+    is_quoted = all(line.rstrip().endswith('"') for line in lines)
+    for rows, is_data in (
+        (_markdown_rows(lines), False),
+        *((_separated_rows(lines, mark), is_quoted or mark == "\t") for mark in "\t,;|"),
+    ):
+        if rows and (found := _lines_of_rows(rows, is_data)):
             return Found(found, True, left_out)
     return None
 
 
-def _markdown(lines: list[str]) -> list[list[str]]:
+def _markdown_rows(lines: list[str]) -> list[list[str]]:
     if (
         len(lines) < 3
         or not all("|" in line for line in lines)
@@ -180,24 +185,29 @@ def _markdown(lines: list[str]) -> list[list[str]]:
     return [[cell.strip().strip("*") for cell in row] for row in rows[:1] + rows[2:]]
 
 
-def _separated(lines: list[str], mark: str) -> list[list[str]]:
-    """The cells of each line; nothing where a line has other cells than the first."""
-    if len(lines) < 2 or not all(mark in line for line in lines):
+def _separated_rows(lines: list[str], mark: str) -> list[list[str]]:
+    """The cells of each row; nothing where a row has other cells than the first."""
+    if len(lines) < 2 or mark not in lines[0]:
         return []
+    # Then cells in quotes have to explain the lines without a mark.
+    is_strict = not all(mark in line for line in lines)
+    reader = csv.reader(
+        [f"{line}\n" for line in lines], delimiter=mark, skipinitialspace=True, strict=is_strict
+    )
     try:
-        rows = [
-            [cell.strip() for cell in row]
-            for row in csv.reader(lines, delimiter=mark, skipinitialspace=True)
-        ]
+        rows = [[cell.strip() for cell in row] for row in reader]
     except csv.Error:
         return []
     width = len(rows[0])
+    if len(rows) < 2 or any(len(row) < 2 for row in rows):
+        return []
     # A comma within words that are not quoted: they are the last cell.
     rows = [row[: width - 1] + [f"{mark} ".join(row[width - 1 :])] for row in rows]
     return rows if all(len(row) == width for row in rows) else []
 
 
-def _of_rows(rows: list[list[str]]) -> tuple[Line, ...]:
+def _lines_of_rows(rows: list[list[str]], is_data: bool) -> tuple[Line, ...]:
+    """The lines in the rows of a table. is_data: whether they cannot be sentences."""
     head = [cell.lower().replace(" ", "_") for cell in rows[0]]
     who = next((head.index(key) for key in _SPEAKERS if key in head), None)
     words = next((head.index(key) for key in _TEXTS if key in head), None)
@@ -208,7 +218,7 @@ def _of_rows(rows: list[list[str]]) -> tuple[Line, ...]:
         names = [row[0] for row in rows]
         known = all(likeness(name) >= Likeness.MAYBE for name in names)
         strong = [name for name in names if likeness(name) == Likeness.SPEAKER]
-        if not all(row[1][:1].isupper() or not row[1][:1].isalpha() for row in rows):
+        if not is_data and any(row[1][:1].isalpha() and not row[1][:1].isupper() for row in rows):
             return ()
         if not known or len(strong) < 2 or len(set(names)) > len(names) / 2 + 1:
             return ()
@@ -223,7 +233,7 @@ def _of_rows(rows: list[list[str]]) -> tuple[Line, ...]:
 
 def find_yaml(script: str) -> Found | None:
     """The lines of entries with a speaker and a text, each on a line of its own."""
-    body, left_out = unframed(script)
+    body, left_out = remove_frame(script)
     lines, speaker = [], None
     for line in body.split("\n"):
         match = _YAML.match(line)
@@ -300,7 +310,17 @@ TABLE_FORMAT = Format(
             "[S1] Are you there?\n[S2] Yes, I am.",
         ),
         ("start;speaker;text\n0.5;Ann;Hi there.\n1.5;Ben;Ho.", "[S1] Hi there.\n[S2] Ho."),
-        ("Ann\tAre you there?\nBen\tYes, I am.", "[S1] Are you there?\n[S2] Yes, I am."),
+        ("Ann\tare you there?\nBen\tyes, I am.", "[S1] are you there?\n[S2] yes, I am."),
+        (
+            'speaker\ttext\nAnn\tAre you there?\nBen\t"Yes, I ""am""."',
+            '[S1] Are you there?\n[S2] Yes, I "am".',
+        ),
+        ('"Ann","are you there?"\n"Ben","yes"', "[S1] are you there?\n[S2] yes"),
+        ("Ann;Are you there?\nBen;Yes, I am.", "[S1] Are you there?\n[S2] Yes, I am."),
+        (
+            'speaker,text\nAnn,"Are you there?\nHello?"\nBen,Yes.',
+            "[S1] Are you there?\nHello?\n[S2] Yes.",
+        ),
         ("Ann,Are you there?\nBen,Yes, I am.", "[S1] Are you there?\n[S2] Yes, I am."),
         (
             "| Speaker | Line |\n|---|---|\n| **Ann** | Are you there? |\n| **Ben** | Yes. |",
@@ -311,6 +331,8 @@ TABLE_FORMAT = Format(
         "Eggs, milk\nBread, butter",
         "One, two\nThree, four",
         "Ann, are you there?\nYes, I am.",
+        "Ann,are you there?\nBen,are you there?",
+        'Ann, "are you there?\nI am.',
         "| Year | Sales |\n|---|---|\n| 2020 | 5 |",
     ),
 )

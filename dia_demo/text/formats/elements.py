@@ -6,7 +6,7 @@ import html
 import re
 from collections.abc import Iterator
 
-from dia_demo.text.formats.frame import unframed
+from dia_demo.text.formats.frame import remove_frame
 from dia_demo.text.formats.parts.lines import Format, Found, Line
 from dia_demo.text.formats.parts.names import Likeness, likeness, number_of
 from dia_demo.text.markup import LATEX_STYLE
@@ -82,10 +82,10 @@ def plain_tags(script: str) -> str:
         lambda match: f"[{match['square']}]" if match["square"] else f"<{match['angle']}>", script
     )
     script = _ENTITY.sub(lambda match: html.unescape(match[0]), script)
-    return _SPECIAL.sub(_special, script)
+    return _SPECIAL.sub(_keep_role, script)
 
 
-def _special(match: re.Match) -> str:
+def _keep_role(match: re.Match) -> str:
     role = match[1] or match[2]
     return f"<{role}>" if role else ""
 
@@ -93,11 +93,13 @@ def _special(match: re.Match) -> str:
 def find(script: str) -> Found | None:
     """The lines of speakers who are marked by elements; tags of Dia's that were escaped."""
     plain = plain_tags(script)
-    body, left_out = unframed(_NAMED.sub(lambda match: f'<speaker name="{match["name"]}">', plain))
+    body, left_out = remove_frame(
+        _NAMED.sub(lambda match: f'<speaker name="{match["name"]}">', plain)
+    )
     if body.strip() != script.strip() and _TAGGED.match(body):
         return Found((Line(None, body.strip()),), True, left_out)
     if _ZERO_FIRST.match(body) and "[S2]" not in body:
-        return Found(tuple(_numbered_from_zero(body)), True, left_out)
+        return Found(tuple(_lines_numbered_from_zero(body)), True, left_out)
     openings = [
         (match, speaker)
         for match in _ELEMENT.finditer(body)
@@ -108,19 +110,19 @@ def find(script: str) -> Found | None:
     ends = [match.start() for match, _ in openings[1:]] + [len(body)]
     lines = []
     for (match, speaker), end in zip(openings, ends, strict=True):
-        words = _ELEMENT.sub(_inner, body[match.end() : end])
+        words = _ELEMENT.sub(_keep_inner_element, body[match.end() : end])
         lines += [Line(speaker, text.strip()) for text in words.split("\n") if text.strip()]
     return Found(tuple(lines), True, left_out) if lines else None
 
 
-def _numbered_from_zero(body: str) -> Iterator[Line]:
+def _lines_numbered_from_zero(body: str) -> Iterator[Line]:
     """The lines of a script whose speakers are [S0] and [S1]."""
     parts = re.split(r"\[S([01])\]", body)
     for number, words in zip(parts[1::2], parts[2::2], strict=True):
         yield Line(f"Speaker {number}", words.strip())
 
 
-def _inner(match: re.Match) -> str:
+def _keep_inner_element(match: re.Match) -> str:
     """An element among the words: sounds and pauses stay for the rules of markup."""
     is_structure = match["name"].lower() in _CARRIERS or _is_name(match["name"])
     return "" if is_structure or match["close"] else match[0]

@@ -91,7 +91,7 @@ def _direction(words: str) -> bool:
     return nearest_sound(words.strip().lower(), 0.8) is None and words[0] not in "('"
 
 
-def without_sections(line: str) -> str:
+def remove_sections(line: str) -> str:
     """A line without "[music]" and other section marks among its words."""
     return _INLINE.sub(lambda match: "" if _SECTION.match(match[1]) else match[0], line)
 
@@ -126,7 +126,7 @@ def find(script: str) -> Found | None:
 
     It is certain only for an introduction that nobody would write into a script.
     """
-    body, left_out = unframed(script)
+    body, left_out = remove_frame(script)
     is_tagged = _SPEAKER_TAG.match(script) is not None
     remarks = [line for line in left_out if is_lead_in(line) or is_closing(line)]
     if not body.strip() or not remarks or (is_tagged and not is_closing(left_out[-1])):
@@ -135,7 +135,7 @@ def find(script: str) -> Found | None:
     return Found((Line(None, body.strip()),), is_sure, left_out)
 
 
-def unframed(script: str) -> tuple[str, tuple[str, ...]]:
+def remove_frame(script: str) -> tuple[str, tuple[str, ...]]:
     """The script without what a chat bot says around it, and the lines that were left out."""
     lines = script.split("\n")
     first, last = 0, len(lines)
@@ -143,7 +143,7 @@ def unframed(script: str) -> tuple[str, tuple[str, ...]]:
         first += 1
     last = _end(lines, first)
     left_out = [line.strip() for line in lines[:first] + lines[last:]]
-    return "\n".join(lines[first:last]), spoken_like(left_out)
+    return "\n".join(lines[first:last]), spoken_lines(left_out)
 
 
 def _end(lines: list[str], first: int) -> int:
@@ -162,7 +162,7 @@ def _end(lines: list[str], first: int) -> int:
     return last
 
 
-def spoken_like(lines: Sequence[str]) -> tuple[str, ...]:
+def spoken_lines(lines: Sequence[str]) -> tuple[str, ...]:
     """The lines that somebody could miss: without blank ones and marks."""
     return tuple(
         line.strip()

@@ -15,8 +15,8 @@ from dia_demo.text.formats.frame import (
     is_before,
     is_closing,
     is_silent,
-    spoken_like,
-    without_sections,
+    remove_sections,
+    spoken_lines,
 )
 from dia_demo.text.formats.parts.lines import Format, Found, Line
 from dia_demo.text.formats.parts.names import NAME, Likeness, key_of, likenesses
@@ -93,7 +93,7 @@ def find(script: str) -> Found | None:
     kept = [label for label in labels if known[key_of(label.name)] > Likeness.NOTE]
     if not kept:
         return _question(script, labels[0], known)
-    kept = _of_the_dialogue(kept)
+    kept = _select_dialogue_labels(kept)
     before = script[: kept[0].at].split("\n")
     lines, left_out = _lines(script, kept)
     if not any(line.text for line in lines):
@@ -106,7 +106,7 @@ def find(script: str) -> Found | None:
         lines = [Line("", "\n".join(before).strip()), *lines]
     elif before:
         left_out = [*before, *left_out]
-    return Found(tuple(lines), is_sure, spoken_like(left_out), "" if is_sure else kept[0].name)
+    return Found(tuple(lines), is_sure, spoken_lines(left_out), "" if is_sure else kept[0].name)
 
 
 def _question(script: str, label: _Label, known: dict[str, Likeness]) -> Found | None:
@@ -134,7 +134,7 @@ def _labels(script: str) -> list[_Label]:
     return found
 
 
-def _of_the_dialogue(labels: list[_Label]) -> list[_Label]:
+def _select_dialogue_labels(labels: list[_Label]) -> list[_Label]:
     """Without labels inside what is said: those within a line whose name begins none."""
     begin = [key_of(label.name) for label in labels if label.begins_line]
     if len(begin) < 2:
@@ -147,7 +147,7 @@ def _lines(script: str, labels: Sequence[_Label]) -> tuple[list[Line], list[str]
     lines, left_out = [], []
     ends = [label.at for label in labels[1:]] + [len(script)]
     for number, (label, end) in enumerate(zip(labels, ends, strict=True)):
-        spoken, others = _spoken(script[label.words : end], is_last=number == len(labels) - 1)
+        spoken, others = _split_spoken(script[label.words : end], is_last=number == len(labels) - 1)
         left_out += others
         sound = sound_of(label.manner)
         for index, text in enumerate(spoken):
@@ -155,23 +155,23 @@ def _lines(script: str, labels: Sequence[_Label]) -> tuple[list[Line], list[str]
     return lines, left_out
 
 
-def _spoken(text: str, is_last: bool) -> tuple[list[str], list[str]]:
+def _split_spoken(text: str, is_last: bool) -> tuple[list[str], list[str]]:
     """The lines of a turn, without directions and, in the last turn, a closing remark."""
     lines = text.split("\n")
     if is_last:
         blank = False
         for index, line in enumerate(lines):
             if blank and is_closing(line):
-                return _spoken("\n".join(lines[:index]), False)[0], lines[index:]
+                return _split_spoken("\n".join(lines[:index]), False)[0], lines[index:]
             blank = not line.strip() or is_silent(line)
-    spoken = [_without_marks(line) for line in lines[:1] if line.strip()]
+    spoken = [_remove_marks(line) for line in lines[:1] if line.strip()]
     spoken += [_BULLET.sub("", line.strip()) for line in lines[1:] if not is_silent(line)]
     spoken = [line for line in spoken if not ONLY_STAMP.match(line) and line not in _BLOCK_MARKS]
-    spoken = [without_sections(line) for line in spoken]
+    spoken = [remove_sections(line) for line in spoken]
     return spoken, [line for line in lines[1:] if is_silent(line)]
 
 
-def _without_marks(line: str) -> str:
+def _remove_marks(line: str) -> str:
     """The first line of a turn without the mark that closed around its label."""
     line = line.strip()
     if line.endswith("**") and line.count("**") % 2:

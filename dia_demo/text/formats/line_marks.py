@@ -47,11 +47,11 @@ def find(script: str) -> Found | None:
     if TAG.search(script):
         return None
     return (
-        _with_dashes(script)
-        or _of_a_chat(script)
-        or _counted(script)
-        or _from_zero(script)
-        or _mentions(script)
+        _find_named_dashes(script)
+        or _find_chat_lines(script)
+        or _find_counted_lines(script)
+        or _find_numbers_from_zero(script)
+        or _find_mentions(script)
     )
 
 
@@ -79,7 +79,7 @@ def find_dashes(script: str) -> Found | None:
 def find_hyphens(script: str) -> Found | None:
     """Lines that all begin with a hyphen, by two speakers in turn: a question and its answer are a
     dialogue, other sentences may be a list."""
-    found = _all_lines(_HYPHEN, script)
+    found = _match_all_lines(_HYPHEN, script)
     texts = [match["text"].strip() for match in found]
     if len(found) < 2 or not all(SENTENCE.match(text) for text in texts):
         return None
@@ -90,9 +90,9 @@ def find_hyphens(script: str) -> Found | None:
     return Found(tuple(Line(f"Speaker {1 + n % 2}", text) for n, text in enumerate(texts)), is_sure)
 
 
-def _from_zero(script: str) -> Found | None:
+def _find_numbers_from_zero(script: str) -> Found | None:
     """Lines that begin with [0] and [1]."""
-    found = _all_lines(_FROM_ZERO, script)
+    found = _match_all_lines(_FROM_ZERO, script)
     if len({match["number"] for match in found}) < 2 or found[0]["number"] != "0":
         return None
     return Found(
@@ -100,9 +100,9 @@ def _from_zero(script: str) -> Found | None:
     )
 
 
-def _mentions(script: str) -> Found | None:
+def _find_mentions(script: str) -> Found | None:
     """Lines that all begin with "@Ann": certain where people answer each other."""
-    found = _all_lines(_MENTION, script)
+    found = _match_all_lines(_MENTION, script)
     if not found or (len(found) == 1 and not SENTENCE.match(found[0]["text"])):
         return None
     lines = tuple(Line(match["name"], match["text"].strip()) for match in found)
@@ -111,19 +111,19 @@ def _mentions(script: str) -> Found | None:
     return Found(lines, is_sure, (), "" if is_sure else found[0]["name"])
 
 
-def _all_lines(pattern: re.Pattern, script: str) -> list[re.Match]:
+def _match_all_lines(pattern: re.Pattern, script: str) -> list[re.Match]:
     """The matches of a pattern that every line has; none if a line has not."""
     matches = [pattern.match(line) for line in script.split("\n") if line.strip()]
     found = [match for match in matches if match is not None]
     return found if len(found) == len(matches) else []
 
 
-def _with_dashes(script: str) -> Found | None:
+def _find_named_dashes(script: str) -> Found | None:
     """Lines that all begin with a name and a dash: "Ann - Hello.". Unknown names are asked."""
     script = _INLINE.sub("\n", script)
-    found = _all_lines(_DASHED, script)
+    found = _match_all_lines(_DASHED, script)
     if not found:
-        return _with_more_lines(script)
+        return _find_longer_speeches(script)
     lines = tuple(Line(match["name"], match["text"].strip()) for match in found)
     known = likenesses([match["name"] for match in found])
     if len(found) == 1 and not _ALONE.fullmatch(found[0]["name"]):
@@ -138,7 +138,7 @@ def _with_dashes(script: str) -> Found | None:
     return Found(lines, False, (), found[0]["name"])
 
 
-def _with_more_lines(script: str) -> Found | None:
+def _find_longer_speeches(script: str) -> Found | None:
     """The same with known names and speeches of several lines."""
     lines: list[Line] = []
     names: list[str] = []
@@ -158,9 +158,9 @@ def _with_more_lines(script: str) -> Found | None:
     return Found(tuple(lines))
 
 
-def _of_a_chat(script: str) -> Found | None:
+def _find_chat_lines(script: str) -> Found | None:
     """Lines that all begin as those of a chat: "Ann> Hello", "@ann: Hello"."""
-    found = _all_lines(_OF_A_CHAT, script)
+    found = _match_all_lines(_OF_A_CHAT, script)
     names = [match["angle"] or match["at"] for match in found]
     known = likenesses(names)
     if not found or (min(known.values()) <= Likeness.NOTE and any(m["angle"] for m in found)):
@@ -174,9 +174,9 @@ def _of_a_chat(script: str) -> Found | None:
     return Found(lines, is_sure, (), "" if is_sure else names[0])
 
 
-def _counted(script: str) -> Found | None:
+def _find_counted_lines(script: str) -> Found | None:
     """Lines that begin with 1 and 2 in turn: "1: Hello.". Two lines may be a list."""
-    found = _all_lines(_COUNTED, script)
+    found = _match_all_lines(_COUNTED, script)
     numbers = [match["number"] for match in found]
     if len(found) < 2 or any(n != "12"[at % 2] for at, n in enumerate(numbers)):
         return None

@@ -6,7 +6,13 @@ import re
 from collections import Counter
 from dataclasses import dataclass
 
-from dia_demo.text.formats.frame import is_direction, is_lead_in, is_silent, spoken_like, unframed
+from dia_demo.text.formats.frame import (
+    is_direction,
+    is_lead_in,
+    is_silent,
+    remove_frame,
+    spoken_lines,
+)
 from dia_demo.text.formats.labels import sound_of
 from dia_demo.text.formats.parts.lines import Format, Found, Line
 from dia_demo.text.formats.parts.names import Likeness, key_of, likeness, without_qualifier
@@ -39,7 +45,7 @@ class _Speech:
 def find(script: str) -> Found | None:
     """The speeches of a screenplay; None if fewer than two names stand above words."""
     # A heading of Markdown may be a name.
-    body, left_out = unframed(_HEADING.sub(_named, script))
+    body, left_out = remove_frame(_HEADING.sub(_speaker_name, script))
     lines = body.split("\n")
     cues = [index for index in range(len(lines)) if _is_cue(lines, index)]
     names = [_name(lines[index]) for index in cues]
@@ -57,10 +63,10 @@ def find(script: str) -> Found | None:
     spoken = [line for speech in speeches for line in speech]
     is_sure = _is_sure(names, in_capitals, has_scene, plain, above)
     unsure = "" if is_sure else names[0]
-    return Found(tuple(spoken), is_sure, left_out + spoken_like(others), unsure)
+    return Found(tuple(spoken), is_sure, left_out + spoken_lines(others), unsure)
 
 
-def _named(match: re.Match) -> str:
+def _speaker_name(match: re.Match) -> str:
     return match["name"] if likeness(match["name"].strip("*_ ")) == Likeness.SPEAKER else match[0]
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from dia_demo.text.formats import labels, line_marks
 from dia_demo.text.formats.elements import plain_tags
-from dia_demo.text.formats.frame import unframed
+from dia_demo.text.formats.frame import remove_frame
 from dia_demo.text.formats.parts.lines import Format, Found, Line
 from dia_demo.text.formats.parts.names import Likeness, likenesses
 from dia_demo.text.formats.parts.stamps import CUE_TIME
@@ -31,22 +31,22 @@ _ASS = re.compile(
 
 def find(script: str) -> Found | None:
     """The words of subtitles, by their speakers where they are named."""
-    body, left_out = unframed(script)
+    body, left_out = remove_frame(script)
     if _ASS.search(body):
         lines = [
             Line(match["name"].strip() or None, _TAGS.sub("", match["text"].replace("\\N", " ")))
             for match in _ASS.finditer(body)
         ]
-        return _found(lines, left_out)
+        return _assign_speakers(lines, left_out)
     if not any(CUE_TIME.match(line) for line in body.split("\n")):
         return None
     if "WEBVTT" in body:
         body = _BLOCK_OF_VTT.sub("", body)
-    cues = _with_names_above(_cues(body.split("\n")))
-    return _found([line for cue in cues for line in cue], left_out) if cues else None
+    cues = _assign_names_above(_cues(body.split("\n")))
+    return _assign_speakers([line for cue in cues for line in cue], left_out) if cues else None
 
 
-def _with_names_above(cues: list[list[Line]]) -> list[list[Line]]:
+def _assign_names_above(cues: list[list[Line]]) -> list[list[Line]]:
     """The cues by their speakers, where the first line of each is a name, as Teams writes them."""
     if len(cues) < 2 or any(len(cue) < 2 or cue[0].speaker for cue in cues):
         return cues
@@ -101,7 +101,7 @@ def _lines(texts: list[str]) -> list[Line]:
     return lines
 
 
-def _found(lines: list[Line], left_out: tuple[str, ...]) -> Found | None:
+def _assign_speakers(lines: list[Line], left_out: tuple[str, ...]) -> Found | None:
     """The lines by their speakers, who are named by elements, labels, or told apart by dashes."""
     lines = [line for line in lines if not _SOUNDS.match(line.text) or labels.sound_of(line.text)]
     if any(line.speaker for line in lines):
@@ -113,11 +113,11 @@ def _found(lines: list[Line], left_out: tuple[str, ...]) -> Found | None:
     if named is not None and named.is_sure:
         return Found(named.lines, True, left_out + named.left_out, between=" ")
     if sum(bool(_DASH.match(line.text)) for line in lines) > 1:
-        lines = _by_dashes(lines)
+        lines = _split_by_dashes(lines)
     return Found(tuple(lines), True, left_out, between=" ")
 
 
-def _by_dashes(lines: list[Line]) -> list[Line]:
+def _split_by_dashes(lines: list[Line]) -> list[Line]:
     """Lines whose dash or ">>" says that another speaker begins."""
     speaker = 1
     apart: list[Line] = []

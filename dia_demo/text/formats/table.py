@@ -67,7 +67,7 @@ class Recognition:
 def recognise(script: str) -> Recognition | None:
     """What a script is, if it is in one of FORMATS; None for a script that is read as it is."""
     text = _LINE_ENDS.sub("\n", _SPACES.sub(" ", _INVISIBLE.sub("", script)))
-    text = elements.plain_html(elements.plain_latex(_unescaped(text)))
+    text = elements.plain_html(elements.plain_latex(_unescape(text)))
     if not text.strip():
         return None
     # What begins with a tag is in turns already; at most a remark stands below it.
@@ -82,7 +82,7 @@ def recognise(script: str) -> Recognition | None:
     return unsure
 
 
-def _unescaped(text: str) -> str:
+def _unescape(text: str) -> str:
     """A text in lines, where it is one line with escaped line ends, as strings within data are."""
     if "\n" in text.strip() or text.count("\\n") < 1 or not _ESCAPED_LINE.search(text):
         return text
@@ -92,7 +92,7 @@ def _unescaped(text: str) -> str:
     return inner.replace("\\r", "").replace("\\n", "\n")
 
 
-def in_turns(script: str) -> str:
+def write_turns(script: str) -> str:
     """The script with the turns of its format, where that is certain; else the script itself."""
     found = recognise(script)
     return found.script if found is not None and found.is_sure else script
@@ -109,7 +109,7 @@ def _recognition(name: str, script: str, found: Found) -> Recognition:
     return Recognition(
         name,
         found.is_sure,
-        _edited(script, edits),
+        _apply_edits(script, edits),
         edits,
         tuple((label, f"[S{tags[key]}]") for key, label in shown.items() if label),
         found.left_out,
@@ -151,7 +151,7 @@ def _edits(script: str, parts: list[tuple[str, str, str]]) -> tuple[tuple[int, i
     return tuple(edit for edit in edits if script[edit[0] : edit[1]] != edit[2])
 
 
-def _edited(script: str, edits: tuple[tuple[int, int, str], ...]) -> str:
+def _apply_edits(script: str, edits: tuple[tuple[int, int, str], ...]) -> str:
     parts, done = [], 0
     for start, end, words in edits:
         parts += [script[done:start], words]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from dia_demo.text.formats import line_marks
-from dia_demo.text.formats.frame import is_lead_in, is_title, spoken_like, unframed
+from dia_demo.text.formats.frame import is_lead_in, is_title, remove_frame, spoken_lines
 from dia_demo.text.formats.parts.lines import Format, Found, Line
 from dia_demo.text.formats.parts.names import Likeness, key_of, likeness
 from dia_demo.text.formats.parts.stamps import (
@@ -47,7 +47,7 @@ _EDITED = re.compile(r"\s{0,3}(?:\(edited\)|<This message was edited>)\s*$")
 
 def find_headers(script: str) -> Found | None:
     """The lines under headers with a name and a time, as Otter and Discord write them."""
-    body, left_out = unframed(script)
+    body, left_out = remove_frame(script)
     lines = _NAME_ABOVE_TIME.sub(r"\1 \2", body).split("\n")
     headers = [(index, match) for index, line in enumerate(lines) if (match := _HEADER.match(line))]
     names = [(match["name"] or match["then"]).strip() for _, match in headers]
@@ -61,7 +61,7 @@ def find_headers(script: str) -> Found | None:
     for (index, _), end, name in zip(headers, ends, names, strict=True):
         texts = [_EDITED.sub("", line).strip() for line in lines[index + 1 : end]]
         spoken += [Line(name, text) for text in texts if text and not _NOT_SAID.match(text)]
-    return _sure_enough(spoken, names, headers[0][1], left_out + spoken_like(above))
+    return _rate_transcript(spoken, names, headers[0][1], left_out + spoken_lines(above))
 
 
 _NO_NAME = (Likeness.NEVER, Likeness.NOTE)
@@ -69,20 +69,20 @@ _NO_NAME = (Likeness.NEVER, Likeness.NOTE)
 
 def _is_no_name(name: str) -> bool:
     is_time = name.isdigit() or name.lower() in ("am", "pm", "a.m.", "p.m.")
-    return is_time or likeness(_plain(name)) in _NO_NAME
+    return is_time or likeness(_plain_name(name)) in _NO_NAME
 
 
-def _plain(name: str) -> str:
+def _plain_name(name: str) -> str:
     """A user's name as a name: "ann_smith.92" as "Ann"."""
     return re.split(r"[_.\d]", name.strip())[0].capitalize() if name.islower() else name
 
 
-def _sure_enough(
+def _rate_transcript(
     lines: list[Line], names: list[str], first: re.Match, left_out: tuple[str, ...]
 ) -> Found | None:
     """The lines, if names or times show that they are a transcript and no timetable."""
     stamp = first["after"] or first["before"]
-    known = [name for name in names if likeness(_plain(name)) == Likeness.SPEAKER]
+    known = [name for name in names if likeness(_plain_name(name)) == Likeness.SPEAKER]
     repeated = len(set(map(key_of, names))) < len(names)
     is_sure = bool(known) or repeated or starts_at_zero(stamp) or bool(re.search(DATED, stamp))
     return Found(tuple(lines), is_sure, left_out, "" if is_sure else names[0]) if lines else None
@@ -112,7 +112,7 @@ def find_chat(script: str) -> Found | None:
 
 def find_stamped(script: str) -> Found | None:
     """The words of a transcript whose lines have times and perhaps speakers."""
-    body, left_out = unframed(script)
+    body, left_out = remove_frame(script)
     lines = [line for line in body.split("\n") if line.strip()]
     stamped = [match for line in lines if (match := LEADING_STAMP.match(line))]
     if len(stamped) < 2 or not LEADING_STAMP.match(lines[0]):

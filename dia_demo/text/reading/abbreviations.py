@@ -9,11 +9,11 @@ from dia_demo.text.reading.rules import (
     OPENERS,
     Reader,
     Rule,
-    after,
     any_of,
-    before,
     final_dot,
     rule,
+    text_after,
+    text_before,
 )
 
 _TITLES = {
@@ -148,19 +148,19 @@ def _place(match: re.Match, _: Reader) -> str:
     return f"{match[1]} {_PLACES[match[2]]}{final_dot(match)}"
 
 
-def _dotted(match: re.Match, _: Reader) -> str:
+def _dotted_abbreviation(match: re.Match, _: Reader) -> str:
     return _DOTTED[match[0]] + final_dot(match, names_follow=match[0] != "etc.")
 
 
-def _counted(match: re.Match, _: Reader) -> str:
+def _number_sign(match: re.Match, _: Reader) -> str:
     """No. 5, "ticket no. 5"; but "I said no. 5 people came"."""
     if match[1] or match[2]:
         return _COUNTED[match[1] or match[2]]
-    is_answer = match[0].startswith("no. ") and not _NAMED_BY_NUMBER.search(before(match))
+    is_answer = match[0].startswith("no. ") and not _NAMED_BY_NUMBER.search(text_before(match))
     return match[0] if is_answer else "number "
 
 
-def _undotted(match: re.Match, _: Reader) -> str:
+def _undotted_abbreviation(match: re.Match, _: Reader) -> str:
     return _UNDOTTED[match[0]]
 
 
@@ -172,15 +172,15 @@ def _okay(match: re.Match, _: Reader) -> str:
     return "okay" + final_dot(match)
 
 
-def _apart(match: re.Match, reader: Reader) -> str:
+def _letters_before_name(match: re.Match, reader: Reader) -> str:
     """Letters, and a space before the name that follows."""
-    space = "" if after(match)[:1] == " " else " "
+    space = "" if text_after(match)[:1] == " " else " "
     return reader.letters(match[0]) + space
 
 
 def _middle_initial(match: re.Match, reader: Reader) -> str:
     """John F. Kennedy; but "Answer A. Then go on"."""
-    following = re.match(r"[ ]([A-Z][a-z]+)", after(match))
+    following = re.match(r"[ ]([A-Z][a-z]+)", text_after(match))
     ends = following is not None and following[1] in OPENERS
     return match[0] if ends else f"{match[1]} {reader.letters(match[2])}"
 
@@ -188,7 +188,7 @@ def _middle_initial(match: re.Match, reader: Reader) -> str:
 def _state(match: re.Match, _: Reader) -> str:
     """Austin, TX; but "Fine, OK" is no place."""
     is_word = match[2] in ("OK", "OR", "IN", "ME", "HI", "OH", "MA", "PA", "LA", "ID", "DE", "AL")
-    sure = match[0].startswith(_PLACE_BEFORE) or re.match(r"[ \t]\d{5}\b", after(match))
+    sure = match[0].startswith(_PLACE_BEFORE) or re.match(r"[ \t]\d{5}\b", text_after(match))
     return match[0] if is_word and not sure else f"{match[1]}{_STATES[match[2]]}"
 
 
@@ -229,7 +229,7 @@ RULES: tuple[Rule, ...] = (
     rule(
         rf"\b({any_of(_COUNTED)})\.(?=[ \t]?\d)|(?<=[a-z] )(No)(?=[ \t]\d)"
         r"|\bno\.[ \t]?(?=\d)|№[ \t]?(?=\d)",
-        _counted,
+        _number_sign,
     ),
     rule(
         rf"\b(?P<part>[123])[ \t](?P<book>{_COUNTED_BOOKS})[ \t](?P<chapter>\d{{1,3}})"
@@ -263,12 +263,12 @@ RULES: tuple[Rule, ...] = (
         "|".join(
             rf"(?<![\w.]){re.escape(word)}" for word in sorted(_DOTTED, key=len, reverse=True)
         ),
-        _dotted,
+        _dotted_abbreviation,
     ),
     rule(
         r"(?<![\w/])(?:w/out|w/in|w/o|w/|b/c|b/w|c/o)(?=[ \t])"
         r"|\b(?:vs|thru|approx|et al|dept|govt|incl|Ltd|Inc)\b",
-        _undotted,
+        _undotted_abbreviation,
     ),
     rule(
         rf"((?:\b(?:{'|'.join(_PLACE_BEFORE)}))?\b[A-Z][a-z]{{2,20}}, )({'|'.join(_STATES)})\b"
@@ -280,7 +280,7 @@ RULES: tuple[Rule, ...] = (
         _compass,
     ),
     # J.K. Rowling, John F. Kennedy; but U.S. Army
-    rule(r"(?<![\w.])[A-Z]\.(?:[ ]?[A-Z]\.){1,2}(?=[A-Z][a-z])", _apart),
+    rule(r"(?<![\w.])[A-Z]\.(?:[ ]?[A-Z]\.){1,2}(?=[A-Z][a-z])", _letters_before_name),
     rule(
         r"\b([A-Z][a-z]{1,20})[ ]([A-Z])\.(?=[ ][A-Z][a-z])",
         _middle_initial,

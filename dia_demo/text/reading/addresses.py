@@ -43,7 +43,7 @@ _PROGRAMS = {
 }  # fmt: skip
 
 
-def _spoken(address: str, reader: Reader) -> str:
+def _speak(address: str, reader: Reader) -> str:
     """An address with its signs in words."""
     text = "".join(_SYMBOLS.get(sign, sign) for sign in address)
     text = re.sub(r"\d+", lambda m: f" {_number(m[0])} ", text)
@@ -59,7 +59,7 @@ def _number(run: str) -> str:
 
 
 def _email(match: re.Match, reader: Reader) -> str:
-    return _spoken(match[0], reader)
+    return _speak(match[0], reader)
 
 
 def _url(match: re.Match, reader: Reader) -> str:
@@ -68,7 +68,7 @@ def _url(match: re.Match, reader: Reader) -> str:
     if not re.fullmatch(r"(?:/[A-Za-z_-]{1,30}){1,3}/?", path):
         path = ""
     host = match["host"].lower() if match["host"].isupper() else match["host"]
-    return _spoken(host + path.rstrip("/"), reader)
+    return _speak(host + path.rstrip("/"), reader)
 
 
 def _file_name(match: re.Match, reader: Reader) -> str:
@@ -79,13 +79,13 @@ def _file_name(match: re.Match, reader: Reader) -> str:
         spoken = reader.letters(ending)
     elif reader.letter_names:
         spoken = re.sub(r"\b[A-Z]\b", lambda m: reader.letters(m[0]), spoken)
-    return f"{_spoken(match[1], reader)} dot {spoken}"
+    return f"{_speak(match[1], reader)} dot {spoken}"
 
 
 def _path(match: re.Match, reader: Reader) -> str:
     drive, colon, rest = match[0].rpartition(":")
     return (
-        f"{reader.letters(drive)} colon {_spoken(rest, reader)}" if colon else _spoken(rest, reader)
+        f"{reader.letters(drive)} colon {_speak(rest, reader)}" if colon else _speak(rest, reader)
     )
 
 
@@ -103,7 +103,7 @@ def _hashtag(match: re.Match, _: Reader) -> str:
 
 
 def _handle(match: re.Match, reader: Reader) -> str:
-    return f"at {_spoken(match[1], reader)}"
+    return f"at {_speak(match[1], reader)}"
 
 
 RULES: tuple[Rule, ...] = (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from dia_demo.text.reading.rules import Reader, Rule, after, before, rule
+from dia_demo.text.reading.rules import Reader, Rule, rule, text_after, text_before
 from dia_demo.text.reading.tables.word_lists import INITIALISMS, NAMES, RESPELLED, SPOKEN, WORDS
 
 _VOWELS = re.compile(r"[AEIOUY]+")
@@ -89,7 +89,7 @@ def _is_pronounceable(word: str) -> bool:
 
 def _is_shouted(match: re.Match) -> bool:
     """Whether a word beside this one is in capitals for emphasis too."""
-    around = before(match).split()[-1:] + after(match).split()[:1]
+    around = text_before(match).split()[-1:] + text_after(match).split()[:1]
     words = [found[0] for other in around if (found := _WORD.search(other))]
     return any(
         len(word) > 1 and (word in WORDS or word not in INITIALISMS and _is_pronounceable(word))
@@ -116,7 +116,7 @@ def _is_spelled_word(match: re.Match, word: str, reader: Reader) -> bool:
         return word in INITIALISMS and word in ("AC", "ID")
     if word not in ("US", "WHO") and _is_shouted(match):
         return False
-    lead, rest = before(match), after(match)
+    lead, rest = text_before(match), text_after(match)
     behind = _SPELLED_BEHIND.get(word)
     if behind and re.match(behind, rest) and not _is_shouted(match):
         return True
@@ -143,7 +143,7 @@ def _capitals(match: re.Match, reader: Reader) -> str:
         if word == "IEEE" and reader.letter_names:
             letters = "eye triple ee"
         return letters + ("'s" if plural else "")
-    return _small(match, word) + plural
+    return _lower_case(match, word) + plural
 
 
 def _acronym(word: str, reader: Reader) -> str:
@@ -155,9 +155,9 @@ def _acronym(word: str, reader: Reader) -> str:
     return RESPELLED.get(word, word.capitalize())
 
 
-def _small(match: re.Match, word: str) -> str:
+def _lower_case(match: re.Match, word: str) -> str:
     """A word in small letters, with a capital where a sentence begins or where it is a name."""
-    if word in NAMES or _START.search(before(match)):
+    if word in NAMES or _START.search(text_before(match)):
         return word.capitalize()
     return word.lower()
 
@@ -174,7 +174,11 @@ def _contraction(match: re.Match, _: Reader) -> str:
         return f"I'{tail.lower()}"
     if head in INITIALISMS and head not in WORDS and tail == "S":
         return f"{head}'s"
-    word = _small(match, head) if tail == "S" or _START.search(before(match)) else head.lower()
+    word = (
+        _lower_case(match, head)
+        if tail == "S" or _START.search(text_before(match))
+        else head.lower()
+    )
     return f"{word}'{tail.lower()}"
 
 
@@ -184,9 +188,9 @@ def _single_letter(match: re.Match, reader: Reader) -> str:
 
 def _article(match: re.Match, _: Reader) -> str:
     """The word A in a sentence in capitals."""
-    behind = _WORD.match(after(match).lstrip(" \t"))
-    shouted = behind and behind[0] not in INITIALISMS and not _START.search(before(match))
-    lead = re.search(r"\b[A-Z][A-Z']{1,12}[ \t]$", before(match))
+    behind = _WORD.match(text_after(match).lstrip(" \t"))
+    shouted = behind and behind[0] not in INITIALISMS and not _START.search(text_before(match))
+    lead = re.search(r"\b[A-Z][A-Z']{1,12}[ \t]$", text_before(match))
     return "a" if shouted and lead else match[0]
 
 
@@ -202,7 +206,7 @@ def _spelled_pair(match: re.Match, reader: Reader) -> str:
     return f"{_letters_or_word(first, reader)} {_letters_or_word(second, reader)}"
 
 
-def _letters_and(match: re.Match, reader: Reader) -> str:
+def _letters_with_and(match: re.Match, reader: Reader) -> str:
     """AT&T, R&D, Q&A, M&M's."""
     parts = match[1], match[3]
     apart = " " in match[2] or "\t" in match[2]
@@ -264,7 +268,7 @@ RULES: tuple[Rule, ...] = (
     rule(rf"\b({'|'.join(_TITLES)})\.?[ \t]([A-Z]{{2,20}})\b", _shouted_title),
     rule(r"(?<![\w'])A(?=[ \t][A-Z]{2})", _article),
     rule(rf"\b(?:{'|'.join([*_MIXED_CASE, *_MIXED_WORDS])})\b", _mixed_case),
-    rule(r"\b([A-Z]{1,4})([ \t]?&[ \t]?)([A-Z]{1,4})('s|s)?\b", _letters_and),
+    rule(r"\b([A-Z]{1,4})([ \t]?&[ \t]?)([A-Z]{1,4})('s|s)?\b", _letters_with_and),
     rule(r"\b([A-Z]{1,4})/([A-Z]{1,4})\b", _spelled_pair),
     rule(r"\b([A-Z]{2,4})-(?=[A-Z]\b(?!'))", lambda match, reader: f"{match[1]} "),
     rule(r"\b[A-Z]{1,20}'[A-Z]{1,3}\b", _contraction),

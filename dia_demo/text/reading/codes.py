@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from dia_demo.text.reading.numbers import cardinal, digits, pairs
-from dia_demo.text.reading.rules import Reader, Rule, after, before, rule
+from dia_demo.text.reading.rules import Reader, Rule, rule, text_after, text_before
 
 _EMERGENCY = "911|999|112|110|111|119|000|101|988|211|311|411|511|611|711|811"
 _CALL = re.compile(
@@ -62,7 +62,7 @@ def _split(groups: list[str]) -> list[str]:
     return [*lead, run[:3], run[3:6], run[6:]]
 
 
-def _toll_free(match: re.Match, reader: Reader) -> str:
+def _toll_free_number(match: re.Match, reader: Reader) -> str:
     area = f"{cardinal(match[1][0])} hundred" if match[1][1:] == "00" else digits(match[1])
     groups = [group for group in match[2].split("-") if group]
     spoken = [digits(part) if part.isdecimal() else part.lower() for part in groups]
@@ -72,7 +72,7 @@ def _toll_free(match: re.Match, reader: Reader) -> str:
 def _groups(match: re.Match, reader: Reader) -> str:
     """Three groups of digits or more are a code, unless they are thousands: 1 000 000."""
     groups = re.findall(r"\d+", match[0])
-    if _are_thousands(groups) and " " in match[0] and not _CODE_BEFORE.search(before(match)):
+    if _are_thousands(groups) and " " in match[0] and not _CODE_BEFORE.search(text_before(match)):
         return match[0]
     if not 7 <= sum(map(len, groups)) <= 19:
         return match[0]
@@ -86,7 +86,7 @@ def _are_thousands(groups: list[str]) -> bool:
 
 def _thousands(match: re.Match, reader: Reader) -> str:
     """Groups of three digits apart: 1 000 000, 25 000, 1'000'000, 1_000_000."""
-    if _CODE_BEFORE.search(before(match)):
+    if _CODE_BEFORE.search(text_before(match)):
         return match[0]
     groups = re.findall(r"\d+", match[0])
     if len(groups) == 2 and match[0][len(groups[0])] == " " and not groups[1].endswith("00"):
@@ -95,17 +95,17 @@ def _thousands(match: re.Match, reader: Reader) -> str:
     return cardinal("".join(groups))
 
 
-def _indian(match: re.Match, _: Reader) -> str:
+def _indian_number(match: re.Match, _: Reader) -> str:
     """1,00,000: without the commas, it is read as any number."""
     return match[0].replace(",", "")
 
 
 def _emergency(match: re.Match, reader: Reader) -> str:
     """911 and its like, where they are called and count nothing."""
-    rest = after(match)
+    rest = text_after(match)
     counts = _COUNTED_AFTER.match(rest) and not _MORE_WORDS.match(rest)
-    called = _CALL.search(before(match))
-    if re.search(r"\bPorsche[ \t]$", before(match)):
+    called = _CALL.search(text_before(match))
+    if re.search(r"\bPorsche[ \t]$", text_before(match)):
         return pairs(match[0])
     if counts or (match[0] not in ("911", "999", "000") and not called):
         return match[0]
@@ -116,8 +116,8 @@ def _emergency(match: re.Match, reader: Reader) -> str:
 
 def _code(match: re.Match, _: Reader) -> str:
     """Digits after a word such as "code" or "extension", and ZIP codes."""
-    number, previous = match[0], before(match)
-    counts = _COUNTED_AFTER.match(after(match)) and not _MORE_WORDS.match(after(match))
+    number, previous = match[0], text_before(match)
+    counts = _COUNTED_AFTER.match(text_after(match)) and not _MORE_WORDS.match(text_after(match))
     if counts:
         return number
     if _CODE_BEFORE.search(previous):
@@ -130,7 +130,9 @@ def _code(match: re.Match, _: Reader) -> str:
 def _is_zip(match: re.Match, previous: str) -> bool:
     state = re.search(rf"\b(?:{'|'.join(_STATES)}),?[ \t]$", previous)
     place = re.search(r"[a-z][ \t][A-Z][a-z]{2,20},?[ \t]$|\b(?:in|near|live[sd]?)[ \t]$", previous)
-    alone = re.search(r"(?:^|[\n\]])[ \t]{0,9}$", previous) and not after(match).strip(" .!?\n")
+    alone = re.search(r"(?:^|[\n\]])[ \t]{0,9}$", previous) and not text_after(match).strip(
+        " .!?\n"
+    )
     capital = re.search(r"[A-Z][a-z]+,?[ \t][A-Z][a-z]+,?[ \t]$", previous)
     return bool(state or place or alone or capital)
 
@@ -222,7 +224,7 @@ FIRST_RULES: tuple[Rule, ...] = (
     rule(
         r"(?<![\w.-])(?:\+?1[ -])\(?(8\d\d)\)?[ -]((?=[\dA-Z-]*[A-Z])[A-Z\d]{2,9}"
         r"(?:-[A-Z\d]{2,9}){0,2})\b",
-        _toll_free,
+        _toll_free_number,
     ),
     rule(
         r"(?<![\w.])((?:\d{1,3}\.){3}\d{1,3})(?:/(\d{1,2}))?(?::(\d{2,5}))?(?![\w.]*\d)", _address
@@ -250,7 +252,7 @@ FIRST_RULES: tuple[Rule, ...] = (
         r"(?<![\w.,/:-])[1-9]\d{0,2}(?:([ '_])\d{3})(?:\1\d{3}){0,4}(?!\w|[,:'/-]\d|[ ]\d{3}\b)",
         _thousands,
     ),
-    rule(r"(?<![\w.,])\d{1,2}(?:,\d{2}){1,4},\d{3}(?![\w,])", _indian),
+    rule(r"(?<![\w.,])\d{1,2}(?:,\d{2}){1,4},\d{3}(?![\w,])", _indian_number),
     rule(rf"(?<![\w.,$£€/:-])(?:{_EMERGENCY})(?![\w%/:]|[.,-]\d)", _emergency),
     rule(r"(?<![\w.,$£€-])(\d{5})-(\d{4})(?![\w-])", _zip_plus_four),
     rule(r"(?<![\w.,$£€/:+-])\d{3,9}(?![\w%/:]|[.,-]\d)", _code),

@@ -81,12 +81,12 @@ def any_of(words) -> str:
     return "|".join(re.escape(one) for one in sorted(words, key=len, reverse=True))
 
 
-def before(match: re.Match) -> str:
+def text_before(match: re.Match) -> str:
     """The text just before a match."""
     return match.string[max(0, match.start() - _CONTEXT) : match.start()]
 
 
-def after(match: re.Match) -> str:
+def text_after(match: re.Match) -> str:
     """The text just behind a match."""
     return match.string[match.end() : match.end() + _CONTEXT]
 
@@ -135,7 +135,7 @@ def is_adjective(
 
     nouns: they follow such an amount also where no article is before it; any_noun: all do.
     """
-    following = re.match(r"[ \t]([a-z]{2,20})\b", after(match))
+    following = re.match(r"[ \t]([a-z]{2,20})\b", text_after(match))
     if not following or following[1] in NO_NOUNS:
         return False
-    return any_noun or following[1] in nouns or _DETERMINER.search(before(match)) is not None
+    return any_noun or following[1] in nouns or _DETERMINER.search(text_before(match)) is not None

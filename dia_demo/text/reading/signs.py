@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from dia_demo.text.reading.rules import Reader, Rule, after, before, rule, word
+from dia_demo.text.reading.rules import Reader, Rule, rule, text_after, text_before, word
 
 # What stands for a sign; spaces around it are made one.
 _SIGNS = {
@@ -47,7 +47,7 @@ _LOVERS = re.compile(r"\b(?:[Ii]|[Ww]e|[Yy]ou|[Tt]hey|and|to)[ \t]$")
 
 def _sign(match: re.Match, _: Reader) -> str:
     words = _SIGNS[match[0]]
-    opens = words == ", " and re.search(r"(?:^|[\n\]])[ \t]*$", before(match))
+    opens = words == ", " and re.search(r"(?:^|[\n\]])[ \t]*$", text_before(match))
     return "" if opens else words
 
 
@@ -60,32 +60,32 @@ def _comparison(match: re.Match, _: Reader) -> str:
 
 def _heart(match: re.Match, reader: Reader) -> str:
     """<3: love between words, nothing at the end of a sentence, else a comparison."""
-    rest = after(match)
-    if _LOVERS.search(before(match)):
+    rest = text_after(match)
+    if _LOVERS.search(text_before(match)):
         return "love"
     if re.match(r"[ \t]*(?:[.,!?)]|$|\n|\[S|<3)", rest) and re.search(
-        r"[A-Za-z!?.,][ \t]?$", before(match)
+        r"[A-Za-z!?.,][ \t]?$", text_before(match)
     ):
         if not re.search(
-            r"\b(?:is|are|was|be|if|where|when|[a-zA-Z]|of|than|score)[ \t]$", before(match)
+            r"\b(?:is|are|was|be|if|where|when|[a-zA-Z]|of|than|score)[ \t]$", text_before(match)
         ):
             return ""
     return match[0]
 
 
-def _censored(match: re.Match, reader: Reader) -> str:
+def _censored_word(match: re.Match, reader: Reader) -> str:
     """f**k, sh*t: the sound that stands for such a word, with its ending."""
     ending = match["end"] or next((e for e in ("ing", "er", "ed") if match[0].endswith(e)), "")
     words = f"bleep{ending}"
     return reader.remark(match[0], words, "write out the word that you want to hear.")
 
 
-def _or(match: re.Match, _: Reader) -> str:
+def _alternative(match: re.Match, _: Reader) -> str:
     return " or" if match[0] == "/or" else " or "
 
 
 # Before markup is removed, whose marks are stars as well.
-CENSORED = rule(_CENSORED, _censored, re.IGNORECASE)
+CENSORED = rule(_CENSORED, _censored_word, re.IGNORECASE)
 # Before the numbers.
 FIRST_RULES: tuple[Rule, ...] = (
     # Citations: [1], [2, 3], [4-6].
@@ -104,7 +104,7 @@ FIRST_RULES: tuple[Rule, ...] = (
 RULES: tuple[Rule, ...] = (
     rule(rf"(?<=\w)/(?=(?:{_PER})\b)", word(" per ")),
     rule(r"\band/or\b", word("and or")),
-    rule(r"(?<=\w)/or\b|(?<=[A-Za-z])/(?=[A-Za-z])", _or),
+    rule(r"(?<=\w)/or\b|(?<=[A-Za-z])/(?=[A-Za-z])", _alternative),
     rule(r"(?<=\w)[ \t]?\+[ \t]?(?=\w)", word(" plus ")),
     rule(r"(?<=\w)[ \t]?\+{1,2}(?!\w)", word(" plus")),
     rule(rf"(?<=\w)[ \t]?({_COMPARISON})[ \t]?(?=[\w-])|({_COMPARISON})[ \t]?(?=\w)", _comparison),

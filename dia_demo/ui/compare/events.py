@@ -7,10 +7,10 @@ from typing import Any
 import gradio as gr
 
 from dia_demo.ui.compare import reload
-from dia_demo.ui.compare.form import QUESTION, SHARED, SIDE_FIELDS
+from dia_demo.ui.compare.form.fields import QUESTION, SHARED, SIDE_FIELDS
 from dia_demo.ui.compare.handlers import CompareHandlers
 from dia_demo.ui.compare.layout import CompareParts
-from dia_demo.ui.compare.setup import START, SetupHandlers
+from dia_demo.ui.compare.setup import START, VOICE_MENUS, SetupHandlers
 from dia_demo.ui.files import connect_download
 from dia_demo.ui.generate import form
 from dia_demo.ui.generate.layout import GenerateParts
@@ -40,7 +40,7 @@ def connect(
         handlers.enter, [person, zone], [person, parts.kept], js=WITH_ZONE, **IMMEDIATE
     )
     restored, opened = reload.connect(page, entered, parts, tabs, handlers, person, saved)
-    _connect_setup(page, parts, generate, handlers.setup, restored)
+    _connect_setup(page, parts, generate, handlers.setup, person, restored)
     _connect_making(page, parts, generate, handlers, person, opened)
     _connect_kept(parts, handlers, person)
 
@@ -50,6 +50,7 @@ def _connect_setup(
     parts: CompareParts,
     generate: GenerateParts,
     handlers: SetupHandlers,
+    person: gr.BrowserState,
     restored: gr.events.Dependency,
 ) -> None:
     fields = parts.fields
@@ -60,9 +61,17 @@ def _connect_setup(
     changes = [page.load, *(field.change for field in (*watched, *shared, parts.settled))]
     # One event, which is never in progress twice: an older description cannot come after a newer.
     # As sent: gradio would refuse a choice that was sent just before its menu got others.
-    on_change(changes, handlers.describe, everything, described, preprocess=False)
+    inputs = [person, *everything]
+    on_change(changes, handlers.describe, inputs, described, preprocess=False)
+    menus = [fields[name] for name in VOICE_MENUS]
+    asked = [person, fields["differs"], *menus]
+    as_sent: dict[str, Any] = {"preprocess": False, **IMMEDIATE}
     for changed in _connect_question(parts, handlers, restored):
-        changed.then(None, None, parts.settled, js="() => performance.now()")
+        offered = changed.then(handlers.offer_voices, asked, menus, **as_sent)
+        offered.then(None, None, parts.settled, js="() => performance.now()")
+    # The message says what was done with kept voices.
+    kept = [page.load, person.change, generate.keep_voice.message.change]
+    on_change(kept, handlers.offer_voices, asked, menus, preprocess=False)
     _connect_fields(parts, handlers)
     parts.report.click(handlers.repair, everything, parts.writer, **IMMEDIATE)
     source = [fields["differs"], *(generate.fields[name] for name in form.FIELDS)]

@@ -16,26 +16,27 @@ from dia_demo.errors import DiaDemoError
 from dia_demo.services.listening.plan.plan import TakeState
 from dia_demo.services.listening.render import RenderEnded, RenderProgress
 from dia_demo.services.listening.store import ComparisonStore
-from dia_demo.services.people import is_key, new_key
+from dia_demo.services.people import Allowance, is_key, new_key
 from dia_demo.services.synthesis import Synthesis
 from dia_demo.ui import html
-from dia_demo.ui.compare.form import CompareForm
+from dia_demo.ui.compare.form.fields import CompareForm
 from dia_demo.ui.compare.html import press_problem
 from dia_demo.ui.compare.layout import CompareParts
 from dia_demo.ui.compare.progress import DELETED, failed, status_of, status_of_stored, title
 from dia_demo.ui.compare.setup import SetupHandlers
-from dia_demo.ui.generate.person_runs import (
+from dia_demo.ui.person_runs import (
     ABANDONED,
     PersonRuns,
     WatchedRun,
 )
-from dia_demo.ui.runs import SECONDS_BETWEEN_UPDATES, Updates
+from dia_demo.ui.runs import SECONDS_BETWEEN_UPDATES, Updates, visitor_of
 from dia_demo.ui.status import explain
 
 ALREADY_RUNNING = (
     "Your other comparison is still being generated, and this page now shows it. Wait for it, or "
-    "press Stop making, then try again."
+    "press Stop generating, then try again."
 )
+ADDRESS_COMPARISONS = 100
 # Time zones that are remembered, of the latest browsers.
 MOST_ZONES = 1000
 
@@ -50,7 +51,8 @@ class CompareHandlers:
         self.comparisons = comparisons
         self.parts = parts
         self.setup = SetupHandlers(synthesis, parts)
-        self.run = PersonRuns([parts.make, parts.resume], parts.stop, synthesis.in_background)
+        self._allowance = Allowance(ADDRESS_COMPARISONS, "comparisons")
+        self.run = PersonRuns([parts.make, parts.resume], parts.stop, synthesis.run_in_background)
         # Comparisons whose last run was stopped because nobody watched it.
         self._abandoned: set[str] = set()
         # What a page's room shows during a run in place of the run's pairs, by the page's session.
@@ -100,7 +102,7 @@ class CompareHandlers:
     def again(self, request: gr.Request, key: str, identity: str) -> Updates:
         """A new comparison with the same plan and no takes."""
         return self._in_room(
-            request, key, lambda: self._opened(key, self.comparisons.again(key, identity))
+            request, key, lambda: self._opened(key, self.comparisons.repeat(key, identity))
         )
 
     def delete(self, request: gr.Request, key: str, identity: str) -> Updates:
@@ -204,11 +206,12 @@ class CompareHandlers:
             yield from self._join(request, run)
             return
         try:
-            compare_form = CompareForm.of(values)
+            compare_form = CompareForm.from_values(values)
             plan = compare_form.plan(self.synthesis)
             for setting in plan.settings:
                 self.synthesis.downloads.check_here(self.synthesis.models[setting.runtime.model])
-            identity = self.comparisons.create(key, plan, compare_form.voice)
+            with self._allowance.spend(visitor_of(request)):
+                identity = self.comparisons.create(key, plan, compare_form.voice)
         except Exception as error:
             yield {self.parts.make_problem: press_problem(explain(error))}
             return

@@ -9,16 +9,14 @@ from collections.abc import Mapping, Sequence
 from html import escape
 
 from dia_demo.services.listening.comparison import Comparison, Revealed
-from dia_demo.services.listening.plan.names import LABELS, at_start, setting_names, value_texts
+from dia_demo.services.listening.plan.names import LABELS, capitalize, setting_names, value_texts
 from dia_demo.services.listening.plan.plan import NAMES, ComparisonKind
 from dia_demo.services.listening.plan.setting import differences
+from dia_demo.services.listening.report.charts import interval_chart
 from dia_demo.services.listening.verdict.result import ComparisonResult, Count, Strength
 from dia_demo.services.listening.votes.table import CLIP_NUMBERS
 from dia_demo.services.wording import ENDINGS, plural
 
-CHART_WIDTH, ROW_HEIGHT, RIGHT = 480, 30, 24
-# Of a label: about the width of a character, and the most room that labels get.
-CHARACTER_WIDTH, MOST_LEFT = 8.5, 260
 _FACTS = {
     "seconds": ("Length", "{:.1f} s"),
     "words_per_minute": ("Words per minute", "{:.0f}"),
@@ -97,7 +95,7 @@ def _settings(comparison: Comparison) -> str:
         + "</tr>"
         for name, values in differing.items()
     )
-    heads = (f'<th scope="col">{escape(at_start(name))}</th>' for name in setting_names(settings))
+    heads = (f'<th scope="col">{escape(capitalize(name))}</th>' for name in setting_names(settings))
     return _table("What differs", f"<td></td>{''.join(heads)}", rows)
 
 
@@ -105,7 +103,7 @@ def _counts(outcome: ComparisonResult) -> str:
     """The votes as tables: overall with its parts, or every two settings of a round."""
     if outcome.overall is None:
         rows = "".join(
-            _count_row(at_start(" against ".join(count.settings)), count, 0, with_ties=True)
+            _count_row(capitalize(" against ".join(count.settings)), count, 0, with_ties=True)
             for count in outcome.by_pair
         )
         return _table(
@@ -114,14 +112,14 @@ def _counts(outcome: ComparisonResult) -> str:
     is_abx = outcome.kind == ComparisonKind.ABX
     side = _leading(outcome)
     rows = "".join(
-        _count_row(at_start(count.label), count, side, with_ties=not is_abx)
+        _count_row(capitalize(count.label), count, side, with_ties=not is_abx)
         for count in (outcome.overall, *outcome.parts)
     )
     if is_abx:
         return _table("Answers", _head("Right", "Wrong", "Share right"), rows)
     names = outcome.overall.settings
     share = f"Share of {names[side]}"
-    return _table("Votes", _head(*map(at_start, names), "No difference", share), rows)
+    return _table("Votes", _head(*map(capitalize, names), "No difference", share), rows)
 
 
 def _leading(outcome: ComparisonResult) -> int:
@@ -172,49 +170,19 @@ def _chart(outcome: ComparisonResult) -> str:
         return ""
     is_abx = outcome.kind == ComparisonKind.ABX
     side = _leading(outcome)
-    rows = [(row.label, *_share(row, side)) for row in (outcome.overall, *outcome.parts)]
-    lines = [(at_start(label), *values) for label, *values in rows if values[0] is not None]
+    rows = [(capitalize(row.label), _share(row, side)) for row in (outcome.overall, *outcome.parts)]
+    lines = [(label, rate, low, high) for label, (rate, low, high) in rows if rate is not None]
     what = "right answers" if is_abx else f"votes for {outcome.overall.settings[side]}"
     ticks = [(0.0, "0%"), (0.5, "chance"), (1.0, "100%")]
-    return _interval_chart(f"Share of {what}, with its 95% interval", lines, ticks, 0.0, 1.0)
+    return interval_chart(f"Share of {what}, with its 95% interval", lines, ticks, 0.0, 1.0)
 
 
 def _strength_chart(ranking: Sequence[Strength]) -> str:
     low = min(entry.low for entry in ranking)
     high = max(entry.high for entry in ranking)
-    lines = [(at_start(entry.name), entry.strength, entry.low, entry.high) for entry in ranking]
+    lines = [(capitalize(entry.name), entry.strength, entry.low, entry.high) for entry in ranking]
     title = "Strength (log odds, Bradley-Terry), with its 95% interval"
-    return _interval_chart(title, lines, [(0.0, "average")], min(low, -0.1), max(high, 0.1))
-
-
-def _interval_chart(title: str, lines, ticks, low: float, high: float) -> str:
-    widest = max(len(label) for label, *_ in lines)
-    start = min(MOST_LEFT, CHARACTER_WIDTH * widest + 16)
-
-    def x(value: float) -> float:
-        return start + (CHART_WIDTH - start - RIGHT) * (value - low) / (high - low)
-
-    height = ROW_HEIGHT * len(lines) + 30
-    parts = [
-        f'<line class="tick" x1="{x(at):.1f}" x2="{x(at):.1f}" y1="4" y2="{height - 24}"/>'
-        f'<text class="tick-text" x="{x(at):.1f}" y="{height - 8}" text-anchor="middle">{text}'
-        "</text>"
-        for at, text in ticks
-    ]
-    descriptions = []
-    for row, (label, value, left, right) in enumerate(lines):
-        y = ROW_HEIGHT * row + 20
-        parts.append(
-            f'<text x="0" y="{y + 4}">{escape(label)}</text>'
-            f'<line class="reach" x1="{x(left):.1f}" x2="{x(right):.1f}" y1="{y}" y2="{y}"/>'
-            f'<circle class="found" cx="{x(value):.1f}" cy="{y}" r="6"/>'
-        )
-        descriptions.append(f"{label}: {value:.2f}, from {left:.2f} to {right:.2f}")
-    return (
-        f'<figure class="lab-chart"><figcaption>{escape(title)}</figcaption>'
-        f'<svg viewBox="0 0 {CHART_WIDTH} {height}" role="img" '
-        f'aria-label="{escape("; ".join(descriptions))}">{"".join(parts)}</svg></figure>'
-    )
+    return interval_chart(title, lines, [(0.0, "average")], min(low, -0.1), max(high, 0.1))
 
 
 # Reveal
@@ -246,7 +214,7 @@ def _pair(comparison: Comparison, pair: Revealed, with_votes: bool, several: boo
         _side(trial.id, letter, names[pair.heard[at]], pair.facts[at], pair.gains_db[at : at + 1])
         for at, letter in enumerate("AB")
     )
-    if comparison.aligned(trial):
+    if comparison.is_aligned(trial):
         vote += '<p class="small">Both sides have exactly the same codes.</p>'
     pictures = f'<div class="pictures" data-pictures="{trial.id}"></div>' if not with_votes else ""
     return (

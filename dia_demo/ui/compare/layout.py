@@ -14,7 +14,7 @@ from dia_demo.services.listening.verdict.planning import TIES
 from dia_demo.services.listening.votes.table import EXPLANATION
 from dia_demo.services.synthesis import Synthesis
 from dia_demo.ui import files, html
-from dia_demo.ui.compare.form import (
+from dia_demo.ui.compare.form.fields import (
     FIELDS,
     KINDS,
     MAX_SCRIPTS_CHARACTERS,
@@ -23,7 +23,7 @@ from dia_demo.ui.compare.form import (
     SIDE_FIELDS,
     default_side,
 )
-from dia_demo.ui.compare.question import (
+from dia_demo.ui.compare.form.question import (
     WORDS,
     all_choices,
     default_values,
@@ -31,13 +31,14 @@ from dia_demo.ui.compare.question import (
     round_values,
 )
 from dia_demo.ui.compare.room_api import RoomApi
-from dia_demo.ui.generate.layout import SCRIPT_FILES, SEED_CHARACTERS
+from dia_demo.ui.generate.form import SEED_CHARACTERS
 from dia_demo.ui.scripts import start_class
 from dia_demo.ui.status import Status
+from dia_demo.ui.writing.findings import build_report, build_writer
 
 VALUES_CHARACTERS = 200
 DIFFERS = "temperature"
-IDLE = Status("idle", "Ready", "Press Make the pairs.", 0.0)
+IDLE = Status("idle", "Ready", "Press Generate pairs.", 0.0)
 STYLES = (PAGE_FILES / "lab.css", PAGE_FILES / "result.css")
 SCRIPTS_FIELD = "#lab-scripts textarea"
 ROOM = '<div class="lab-room" tabindex="-1" role="region" aria-label="Listening room"></div>'
@@ -106,7 +107,7 @@ def build_layout(
                 side = default_side(synthesis, runtime.model, runtime.precision)
                 parts = _question_part(side, models)
                 parts["note"] = gr.HTML(elem_id="lab-plan", js_on_load=None)
-                parts["make"] = gr.Button("Make the pairs", variant="primary", elem_id="lab-make")
+                parts["make"] = gr.Button("Generate pairs", variant="primary", elem_id="lab-make")
                 parts["make_problem"] = gr.HTML(elem_id="lab-make-problem", js_on_load=None)
                 with gr.Accordion(
                     "Scripts, seeds and other settings", open=False, elem_id="lab-more"
@@ -194,17 +195,8 @@ def _more_part(side: dict, models: list[ModelInfo]) -> dict[str, Any]:
             elem_id="lab-scripts",
         )
     }
-    report = gr.HTML(
-        elem_id="lab-report",
-        js_on_load=start_class(SCRIPT_FILES / "report.js", "Report", field=SCRIPTS_FIELD),
-    )
-    # Its value is a repair of the scripts (see `SetupHandlers.repair`).
-    writer = gr.HTML(
-        {},
-        js_on_load=start_class(SCRIPT_FILES / "writer.js", "ScriptWriter", field=SCRIPTS_FIELD),
-        visible="hidden",
-        elem_id="lab-writer",
-    )
+    report = build_report(SCRIPTS_FIELD, "lab-report")
+    writer = build_writer(SCRIPTS_FIELD, "lab-writer", visible="hidden")
     # Changes when a choice has changed other fields.
     settled = gr.Number(visible="hidden", elem_id="lab-settled")
     fields |= _seeds_row()
@@ -257,7 +249,7 @@ def _seeds_row() -> dict[str, Field]:
             100 * TIES,
             step=5,
             label="“No difference” expected (%)",
-            info="Only for what the test can find.",
+            info="Used only to estimate what the test can detect.",
             elem_id="lab-ties",
         )
     return fields
@@ -272,7 +264,7 @@ def _run_part() -> dict[str, Any]:
     buttons: dict[str, Any] = dict(interactive=False, min_width=128, scale=0)
     with gr.Row(elem_id="lab-status-row"):
         status = gr.HTML(html.status_card(IDLE), elem_id="lab-status", js_on_load=None)
-        stop = gr.Button("Stop making", elem_id="lab-stop", **buttons)
+        stop = gr.Button("Stop generating", elem_id="lab-stop", **buttons)
         resume = gr.Button("Resume", elem_id="lab-resume", **buttons)
     return {"stop": stop, "resume": resume, "status": status}
 

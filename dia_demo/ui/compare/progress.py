@@ -5,11 +5,16 @@ from __future__ import annotations
 from datetime import datetime
 
 from dia_demo.services.listening.comparison import Comparison
-from dia_demo.services.listening.plan.names import LABELS, at_start, in_sentence, value_texts
+from dia_demo.services.listening.plan.names import (
+    LABELS,
+    capitalize,
+    label_in_sentence,
+    value_texts,
+)
 from dia_demo.services.listening.plan.setting import differences
 from dia_demo.services.listening.render import RenderEnded, RenderEvent
 from dia_demo.services.wording import local_time, plural, time_left
-from dia_demo.ui.generate.person_runs import ABANDONED
+from dia_demo.ui.person_runs import ABANDONED
 from dia_demo.ui.status import Status, explain, factor
 
 SOME_FAILED = "Some takes failed. Press Resume to retry them."
@@ -52,9 +57,9 @@ def _ended(event: RenderEnded) -> Status:
 
 
 def failed(error: Exception) -> Status:
-    """Why something that was asked for is not possible."""
+    """Why a request failed."""
     message = explain(error)
-    return Status("failed", "Not possible", message, 0.0, f"Failed: {message}")
+    return Status("failed", "Request failed", message, 0.0, f"Failed: {message}")
 
 
 def status_of_stored(comparison: Comparison, was_abandoned: bool) -> Status:
@@ -84,13 +89,13 @@ def title(comparison: Comparison, zone: str | None = None) -> str:
     kinds = {"preference": "blind", "abx": "ABX", "sighted": "side by side"}
     kind = "round" if len(plan.settings) > 2 else kinds[plan.kind]
     named = ", ".join(
-        f"{in_sentence(LABELS[name])} {' or '.join(value_texts(name, values))}"
+        f"{label_in_sentence(LABELS[name])} {' or '.join(value_texts(name, values))}"
         for name, values in differences(plan.settings).items()
     )
     when = _when(plan.created, zone)
     state = f"{len(comparison.votes)} of {len(plan.trials)} judged"
     state += ", audio removed" if plan.sound_removed else ""
-    named = at_start(named) or "Identical settings"
+    named = capitalize(named) or "Identical settings"
     # On a phone only the beginning is shown.
     return f"{named[:_MOST_NAMED]} · {state} · {kind}{when}"
 

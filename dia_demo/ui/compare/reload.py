@@ -11,10 +11,13 @@ from typing import Any, TypeGuard
 import gradio as gr
 
 from dia_demo.errors import DiaDemoError
-from dia_demo.ui.compare.form import FIELDS
+from dia_demo.prompt.voice_file import LONGEST_NAME
+from dia_demo.ui.compare.form.fields import FIELDS, QUESTION
 from dia_demo.ui.compare.handlers import CompareHandlers
 from dia_demo.ui.compare.layout import CompareParts, Field
+from dia_demo.ui.compare.setup import VOICE_MENUS
 from dia_demo.ui.runs import IMMEDIATE, Updates
+from dia_demo.voices import VOICE_FIELDS
 
 # Reads what memory.js wrote.
 READ_ROOM = """(key) => {
@@ -94,7 +97,7 @@ def restored(parts: CompareParts, saved: object) -> list:
     values = saved if isinstance(saved, dict) else {}
     return [
         gr.update(value=values[name])
-        if name in values and _fits(parts.fields[name], values[name])
+        if name in values and (_fits(parts.fields[name], values[name]) or _is_voice(values, name))
         else gr.skip()
         for name in FIELDS
     ]
@@ -113,6 +116,13 @@ def _fits(field: Field, value: object) -> bool:
             return _is_number(value) and low <= value <= high
         case _:
             return value is None or _is_number(value)
+
+
+def _is_voice(values: dict, name: str) -> bool:
+    """Whether this may be the name of a kept voice, which its menu does not offer yet."""
+    value, in_question = values[name], values.get("differs") in VOICE_FIELDS
+    is_voice = name in VOICE_MENUS and (in_question or name not in QUESTION)
+    return is_voice and isinstance(value, str) and len(value) <= LONGEST_NAME
 
 
 def _is_number(value: object) -> TypeGuard[float]:

@@ -82,7 +82,7 @@ class RoomApi:
         if not comparison.is_unblinded and (current is None or current.id != trial):
             raise InputError("This is not the next pair.")
         clip = comparison.clip(trial, letter)
-        comparison.hearing.sent(trial, letter)
+        comparison.hearing.note_sent(trial, letter)
         return {"clip": base64.b64encode(clip).decode("ascii")}
 
     def _vote(self, comparison: Comparison, request: dict) -> dict:

@@ -9,7 +9,7 @@ import gradio as gr
 
 from dia_demo.engine.family import ModelInfo
 from dia_demo.errors import DiaDemoError
-from dia_demo.services.listening.plan.names import LABELS, in_sentence
+from dia_demo.services.listening.plan.names import LABELS, label_in_sentence
 from dia_demo.services.listening.plan.plan import ComparisonPlan
 from dia_demo.services.listening.plan.setting import differences
 from dia_demo.services.listening.render import check_plan
@@ -19,11 +19,13 @@ from dia_demo.services.listening.verdict.claims import (
     voices_warning,
     what_it_can_show,
 )
+from dia_demo.services.people import is_key
 from dia_demo.services.synthesis import Synthesis
+from dia_demo.services.voices.kept import KeptVoices
 from dia_demo.services.wording import duration, plural
 from dia_demo.text.checks.script_check import ScriptReport
-from dia_demo.ui.compare import script_findings
-from dia_demo.ui.compare.form import (
+from dia_demo.ui.compare.form import script_findings
+from dia_demo.ui.compare.form.fields import (
     MENUS,
     QUESTION,
     SIDE_FIELDS,
@@ -35,17 +37,22 @@ from dia_demo.ui.compare.form import (
     side_of,
     with_voice_path,
 )
+from dia_demo.ui.compare.form.question import WORDS, default_values, menu_choices, round_values
 from dia_demo.ui.compare.html import plan_note, problem_note
 from dia_demo.ui.compare.layout import CompareParts, word
-from dia_demo.ui.compare.question import WORDS, default_values, menu_choices, round_values
 from dia_demo.ui.generate import form
-from dia_demo.ui.generate.form_handlers import Replacements
 from dia_demo.ui.runs import Updates, event_value
 from dia_demo.ui.status import explain
+from dia_demo.ui.writing.findings import Replacements
+from dia_demo.voices import VOICE_FIELDS
 
 SIDES = ("a", "b")
 # What `start_from` sets, in its order.
 START = ("scripts", *QUESTION[1:], *(f"{side}_{name}" for side in SIDES for name in SIDE_FIELDS))
+# The menus that offer voices; those of the question only while a voice is in question.
+VOICE_MENUS = (
+    *(f"{side}_{name}" for side in SIDES for name in VOICE_FIELDS), "first_choice", "second_choice"
+)  # fmt: skip
 
 
 class SetupHandlers:
@@ -58,22 +65,24 @@ class SetupHandlers:
 
     # -- the plan ------------------------------------------------------------------------------
 
-    def describe(self, *values):
+    def describe(self, key: object, *values):
         """What the comparison costs, what it can show, and the report on its scripts.
 
-        From the values as the page sent them, without gradio's own checks.
+        From the values as the page sent them, without gradio's own checks. key: the person whose
+        kept voices may be chosen.
         """
         try:
-            compare_form = CompareForm.of(with_voice_path(values))
+            compare_form = CompareForm.from_values(with_voice_path(values))
         except DiaDemoError as error:
             return problem_note(explain(error)), gr.skip()
-        return self._note(compare_form), self._report(compare_form)
+        return self._note(key, compare_form), self._report(compare_form)
 
-    def _note(self, compare_form: CompareForm) -> str:
+    def _note(self, key: object, compare_form: CompareForm) -> str:
         try:
             plan = compare_form.plan(self.synthesis)
             # Without the voice prompt: its path is as the page sent it, and nobody checked that.
-            check_plan(plan, self.synthesis, None)
+            kept = KeptVoices.for_person(self.synthesis.settings, key)
+            check_plan(plan, self.synthesis, None, kept)
             ties = compare_form.ties()
         except DiaDemoError as error:
             return problem_note(explain(error))
@@ -108,7 +117,7 @@ class SetupHandlers:
         differing = differences(plan.settings)
         cautions = []
         if len(differing) > 1 and "model" not in differing:
-            names = ", ".join(in_sentence(LABELS[name]) for name in differing)
+            names = ", ".join(label_in_sentence(LABELS[name]) for name in differing)
             cautions.append(
                 f"More than one setting differs ({names}), so a result cannot show which one "
                 "caused it."
@@ -160,7 +169,7 @@ class SetupHandlers:
         """The scripts after the chosen repair, for the page to write them into their field."""
         code = str(event_value(event, "code"))
         try:
-            compare_form = CompareForm.of(values)
+            compare_form = CompareForm.from_values(values)
             text, check = self._text(compare_form), self._check(compare_form)
             repaired = script_findings.repaired(text, code, check)
         except DiaDemoError:
@@ -188,6 +197,23 @@ class SetupHandlers:
             for field, value in zip(SIDE_FIELDS, side, strict=True)
         }
         return _merged(updates, own)
+
+    def offer_voices(self, key: object, name: str, *chosen: str) -> Updates:
+        """The person's kept voices in the menus of voices; a choice that is no longer offered is
+        the seed's. chosen: the values of those menus, in the order of VOICE_MENUS."""
+        kept = [voice.name for voice in KeptVoices.for_person(self.synthesis.settings, key).list()]
+        choices = menu_choices(VOICE_FIELDS[0], list(self.synthesis.models.values()), kept)
+        offered = {value for _, value in choices}
+        updates: Updates = {}
+        for field, value in zip(VOICE_MENUS, chosen, strict=True):
+            if field in QUESTION and name not in VOICE_FIELDS:
+                updates[self.parts.fields[field]] = gr.skip()
+                continue
+            updates[self.parts.fields[field]] = gr.update(choices=choices)
+            # Without a key, the page is about to get one, and the voices of before.
+            if is_key(key) and value not in offered:
+                updates[self.parts.fields[field]] |= {"value": ""}
+        return updates
 
     def change_model(self, name: str, model: str, precision: str) -> Updates:
         """The defaults of the first side's model, as on the Generate tab."""

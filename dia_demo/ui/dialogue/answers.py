@@ -13,11 +13,11 @@ from typing import Any
 from dia_demo import audio
 from dia_demo.errors import InputError, RunError
 from dia_demo.services.dialogue.kept import KeptDialogue
-from dia_demo.services.dialogue.output import words_of_run, write_speakers
+from dia_demo.services.dialogue.output import words_in_file, write_speakers, write_with_notice
 from dia_demo.services.dialogue.run import DialogueRun
 from dia_demo.services.dialogue.store import DialogueStore
 from dia_demo.services.dialogue.subtitles import write_subtitles
-from dia_demo.services.earlier.labels import distinct, file_stem, slug
+from dia_demo.services.earlier.labels import file_stem, make_distinct, slug
 from dia_demo.services.synthesis import Synthesis
 from dia_demo.ui.status import explain
 
@@ -32,7 +32,7 @@ def kept_dialogue(synthesis: Synthesis, key: object) -> KeptDialogue:
     return KeptDialogue(synthesis.settings.kept_folder, str(key)).load(synthesis.models.get)
 
 
-def _run_of(kept: KeptDialogue, synthesis: Synthesis) -> DialogueRun:
+def run_of(kept: KeptDialogue, synthesis: Synthesis) -> DialogueRun:
     """The dialogue with the parts that were made. Raises InputError if it is gone."""
     if kept.plan is None:
         raise InputError(GONE)
@@ -51,7 +51,7 @@ def answer(synthesis: Synthesis, request: object) -> dict:
             return {"sound": _sound(kept.store, question.get("index"), question.get("take"))}
         if (name := question.get("do")) in _FILES:
             with _one_at_a_time():
-                run = _run_of(kept, synthesis)
+                run = run_of(kept, synthesis)
                 return {"file": str(_file(synthesis, run, str(name), question))}
         raise InputError("This page sent an unknown request. Reload it.")
     except Exception as error:
@@ -59,10 +59,14 @@ def answer(synthesis: Synthesis, request: object) -> dict:
 
 
 def _sound(store: DialogueStore, index: object, number: object) -> str:
-    """A take of a part, by the number that the list has: judging all parts would take seconds."""
+    """A take of a part, by the number that the list has: judging all parts would take seconds.
+    number: None for one that was stopped."""
     take = None
-    if isinstance(index, int) and isinstance(number, int):
-        take = store.read(index, number)
+    if isinstance(index, int):
+        if isinstance(number, int):
+            take = store.read(index, number)
+        else:
+            take = store.read_stopped(index)
     if take is None:
         raise InputError("This part is not made yet.")
     return audio.data_url(take.samples, take.sample_rate)
@@ -79,7 +83,7 @@ def _file(synthesis: Synthesis, run: DialogueRun, name: str, question: Mapping[s
     try:
         folder.mkdir(parents=True)
         if name in ("srt", "vtt"):
-            return write_subtitles(folder / f"{stem}.{name}", words_of_run(run))
+            return write_subtitles(folder / f"{stem}.{name}", words_in_file(run))
         with _zipped(folder / f"{stem}-{name}.zip") as archive:
             if name == "speakers":
                 files = write_speakers(folder, run, suffix)
@@ -97,11 +101,12 @@ def _file(synthesis: Synthesis, run: DialogueRun, name: str, question: Mapping[s
 def _write_parts(folder: Path, run: DialogueRun, suffix: str) -> Iterator[Path]:
     """A file for each part, named after its number and words."""
     chunks = run.plan.chunks
-    names = distinct([f"{chunk.index + 1:03d}-{slug(chunk.script)}" for chunk in chunks])
+    names = make_distinct([f"{chunk.index + 1:03d}-{slug(chunk.script)}" for chunk in chunks])
     for chunk, name in zip(chunks, names, strict=True):
         take = run.take(chunk)
-        about = {"script": chunk.script}
-        yield audio.write_audio(folder / f"{name}{suffix}", take.samples, take.sample_rate, about)
+        about = {"script": chunk.script, "model": run.plan.info.name}
+        path = folder / f"{name}{suffix}"
+        yield write_with_notice(path, run, take.samples, take.sample_rate, about)
 
 
 @contextmanager

@@ -22,7 +22,7 @@ from dia_demo.services.dialogue.kept import KeptDialogue
 from dia_demo.services.dialogue.output import whole_figures
 from dia_demo.services.dialogue.plan import DialoguePlan
 from dia_demo.services.dialogue.run import DialogueRun
-from dia_demo.services.queue import Caller
+from dia_demo.services.people import Caller
 from dia_demo.services.synthesis import Synthesis
 from dia_demo.text.dialogue.chunks import Chunk
 from dia_demo.ui.dialogue import wording
@@ -63,7 +63,8 @@ class DialogueMaker:
                 for event in events:
                     if isinstance(event, AudioChunk):
                         first_audio = first_audio or time.monotonic() - began
-                        self._starts.append(round(event.start_seconds, 2))
+                        notice = self.dialogue.synthesis.notice.seconds
+                        self._starts.append(round(event.start_seconds + notice, 2))
                         yield DialogueUpdate(self.status, self._rows(), sound=event)
                         continue
                     self._note(event)
@@ -99,7 +100,8 @@ class DialogueMaker:
                 self._audible.pop(event.chunk, None)
                 self.kept.note(self._rows(True))  # What a page shows if the program ends now.
             case DialogueStopped():
-                self.status = wording.stopped(made, count, self.status.fraction)
+                begun = len(self.dialogue.stopped)
+                self.status = wording.stopped(made, count, begun, self.status.fraction)
             case DialogueFailed():
                 self.status = wording.broken(event.message, made, count)
 
@@ -119,6 +121,8 @@ def _row_of(run: DialogueRun, audible: dict[int, float]) -> Callable[[Chunk], di
         shown: dict[str, Any] = {"text": chunk.script, "state": "waiting"}
         if chunk.index in audible:
             return shown | {"state": "running", "seconds": round(audible[chunk.index], 1)}
+        if chunk.index in run.stopped:
+            return shown | {"state": "stopped", "seconds": round(run.stopped[chunk.index], 1)}
         if not attempts:
             return shown
         best = run.best(chunk)

@@ -41,9 +41,10 @@ def finished(figures: Figures, reports: tuple[ChunkReport, ...]) -> Status:
     return Status("done", "Done", f"{made}.", 1.0, f"Done, {made}", notes)
 
 
-def stopped(made: int, count: int, fraction: float | None) -> Status:
-    """Stop was pressed; what is complete is kept."""
-    kept = _kept(made, count)
+def stopped(made: int, count: int, begun: int, fraction: float | None) -> Status:
+    """Stop was pressed; what is complete is kept. begun: parts that are not complete, but can be
+    played."""
+    kept = _kept(made, count, begun)
     return Status("stopped", "Stopped", kept, fraction or 0.0, f"Stopped. {kept}")
 
 
@@ -53,16 +54,18 @@ def broken(message: str, made: int, count: int) -> Status:
     return Status("failed", "Generation failed", detail, 0.0, f"Failed: {message}")
 
 
-def incomplete(made: int, count: int) -> Status:
-    """What a page says of a dialogue that an earlier run left."""
-    kept = f"Your last dialogue is not complete. {_kept(made, count)}"
+def incomplete(made: int, count: int, begun: int) -> Status:
+    """What a page says of a dialogue that an earlier run left; see `stopped`."""
+    kept = f"Your last dialogue is not complete. {_kept(made, count, begun)}"
     return Status("stopped", "Not complete", kept, made / count, kept)
 
 
-def _kept(made: int, count: int) -> str:
+def _kept(made: int, count: int, begun: int = 0) -> str:
+    heard = f" You can play the beginning of {plural(begun, 'more part')}." if begun else ""
     if not made:
-        return "No part was complete yet. Press Resume to begin again."
-    return f"{made} of {plural(count, 'part')} are kept. Press Resume to make the rest."
+        heard = f", but you can play the beginning of {plural(begun, 'part')}" if begun else ""
+        return f"No part was complete yet{heard}. Press Resume to begin again."
+    return f"{made} of {plural(count, 'part')} are kept.{heard} Press Resume to make the rest."
 
 
 def _running(detail: str, fraction: float, left: TimeLeft | None) -> Status:

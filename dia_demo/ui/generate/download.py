@@ -19,7 +19,7 @@ from dia_demo.services.downloads.downloads import DownloadState, DownloadStatus
 from dia_demo.services.downloads.needs import Needs, needs_of
 from dia_demo.services.people import is_key
 from dia_demo.services.synthesis import Synthesis
-from dia_demo.services.wording import about, byte_size, duration, plural
+from dia_demo.services.wording import about_duration, byte_size, duration, plural
 from dia_demo.ui.generate import form
 from dia_demo.ui.runs import IMMEDIATE, Updates, event_value, on_change
 from dia_demo.ui.status import factor
@@ -168,7 +168,7 @@ def figures(status: DownloadStatus, needs: Needs) -> list[tuple[str, str]]:
         memory = f"it cannot run here: {needs.shortage}"
     speed = "not known before the first take"
     if needs.realtime is not None:
-        wait = about(EXAMPLE_SECONDS / needs.realtime)
+        wait = about_duration(EXAMPLE_SECONDS / needs.realtime)
         speed = f"{factor(needs.realtime)} realtime: {wait} for {EXAMPLE_SECONDS:.0f} s of speech"
     return [
         ("Download", byte_size(status.missing)),
@@ -245,7 +245,7 @@ def progress_text(status: DownloadStatus) -> str:
     elif status.speed:
         parts.append(f"{byte_size(status.speed)}/s")
         if status.seconds_left is not None:
-            parts.append(f"{about(status.seconds_left)} left")
+            parts.append(f"{about_duration(status.seconds_left)} left")
     text = f"{', '.join(parts)}. The download continues if you close this page."
     if status.mine and status.others:
         text += f" {plural(status.others, 'other visitor')} asked for it as well."

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gradio as gr
 
-from dia_demo.services.take import random_seed
+from dia_demo.config import random_seed
 from dia_demo.ui.files import connect_download
 from dia_demo.ui.generate import download, expectation, form
 from dia_demo.ui.generate.download import DownloadHandlers, sampling_fields
@@ -15,6 +15,7 @@ from dia_demo.ui.generate.layout import GenerateParts
 from dia_demo.ui.runs import IMMEDIATE, PRIVATE, Trigger, connect_run, on_change, on_choice
 from dia_demo.ui.voices import events as voice_events
 from dia_demo.ui.voices.handlers import VoiceHandlers
+from dia_demo.ui.writing import script_help
 
 
 def connect(
@@ -33,7 +34,10 @@ def connect(
     _connect_saved_form(page, parts, form_handlers, saved)
     expected = ExpectationHandlers(handlers.synthesis, parts.expectation)
     change_model, card = form_handlers.change_model, parts.download.card
-    expectation.connect(page, parts.fields, parts.figures, card, expected, change_model)
+    expectation.connect(page, parts.fields, person, parts.figures, card, expected, change_model)
+    expectation.connect_candidates(
+        parts.fields, person, parts.candidate_count, parts.candidates_wait, expected
+    )
     sampling = sampling_fields(parts.fields)
     downloads = DownloadHandlers(handlers.synthesis, parts.download, sampling, change_model)
     download.connect(page, parts.fields, person, downloads)
@@ -60,10 +64,12 @@ def run_outputs(parts: GenerateParts) -> list[gr.blocks.Block]:
     """What a run changes on the page."""
     return [
         parts.generate,
+        parts.make_candidates,
         parts.stop,
         parts.status,
         *take_outputs(parts),
         parts.dialogue,
+        parts.candidates,
         parts.on_cpu,
         parts.fields["xpu"],
         parts.xpu.report,
@@ -101,7 +107,7 @@ def _connect_parts(
     """The list of a dialogue's parts: Resume, and making a part again."""
     event = parts.dialogue.click(handlers.press_parts, person, run_outputs(parts), **PRIVATE)
     for after in (event.then, event.failure):
-        after(handlers.run.idle_of, [person], [parts.generate, parts.stop], **IMMEDIATE)
+        after(handlers.run.idle_of, [person], handlers.run.buttons, **IMMEDIATE)
 
 
 def _connect_form(parts: GenerateParts, handlers: FormHandlers) -> None:
@@ -127,6 +133,17 @@ def _connect_form(parts: GenerateParts, handlers: FormHandlers) -> None:
         sampling_fields(fields),
         **IMMEDIATE,
     )
+    sampling = [fields[name] for name in form.SAMPLING]
+    parts.preset.input(
+        handlers.choose_preset, [parts.preset, fields["model"]], sampling, **IMMEDIATE
+    )
+    on_change(
+        [field.change for field in (*sampling, fields["model"])],
+        handlers.show_preset,
+        [fields["model"], *sampling],
+        [parts.preset],
+        preprocess=False,
+    )
     # Settings that no model has an opinion on.
     others = [fields["speed"], fields["seed"]]
     parts.defaults.click(lambda: (1.0, ""), None, others, **IMMEDIATE)
@@ -143,6 +160,9 @@ def _connect_form(parts: GenerateParts, handlers: FormHandlers) -> None:
         js="(seed, voice) => ({ seed, voice: Boolean(voice) })",
         show_progress="hidden",
     )
+    script = fields["script"]
+    assert isinstance(script, gr.Textbox) and isinstance(model, gr.Dropdown)
+    script_help.connect(parts.script_help, script, model, handlers.synthesis.models.values())
     _connect_prompt(parts, handlers)
     released = [fields[name] for name in ("seed", *form.VOICE)]
     parts.chips.click(handlers.release, None, released, **IMMEDIATE)

@@ -7,6 +7,7 @@ the form. While this machine is measured or the first model is loaded, a timer r
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from html import escape
 from typing import Any
@@ -15,7 +16,7 @@ import gradio as gr
 
 from dia_demo.config import PRECISIONS, RuntimeConfig
 from dia_demo.engine.family import ModelInfo
-from dia_demo.engine.memory import gb, model_bytes, needed_bytes
+from dia_demo.engine.loading.memory import gb, model_bytes, needed_bytes
 from dia_demo.engine.time_left import TimeLeft
 from dia_demo.errors import InputError
 from dia_demo.files import PAGE_FILES
@@ -24,11 +25,14 @@ from dia_demo.services.dialogue.run import time_to_make
 from dia_demo.services.models import Models
 from dia_demo.services.speed.estimate import Expectation
 from dia_demo.services.synthesis import Synthesis
+from dia_demo.services.take import Request
+from dia_demo.services.voices.choice import add_voices
+from dia_demo.services.voices.kept import KeptVoices
 from dia_demo.services.wording import time_left
 from dia_demo.text.pronunciations import NONE, Pronunciations
-from dia_demo.text.script import expected_seconds
 from dia_demo.ui.generate import form
 from dia_demo.ui.runs import IMMEDIATE, Updates, on_change
+from dia_demo.voices import VOICE_FIELDS
 
 # The fields of the form that the time depends on.
 FIELDS = (
@@ -40,6 +44,7 @@ FIELDS = (
     "precision",
     "speed",
     "voice_prompt",
+    *VOICE_FIELDS,
     "xpu",
     form.IN_PARTS,
 )
@@ -74,15 +79,15 @@ class ExpectationHandlers:
     def __init__(self, synthesis: Synthesis, panel: ExpectationPanel) -> None:
         self.synthesis, self.panel = synthesis, panel
 
-    def refresh(self, *values: Any) -> Updates:
-        """Time and line for the values of FIELDS as typed; skipped while a number is incomplete."""
-        fields = dict(zip(FIELDS, values, strict=True))
-        models = self.synthesis.models
-        numbers = fields["max_tokens"], fields["speed"]
-        complete = all(isinstance(number, int | float) and number > 0 for number in numbers)
-        if not complete or fields["model"] not in models or fields["precision"] not in PRECISIONS:
+    def refresh(self, key: object, *values: Any) -> Updates:
+        """Time and line for the values of FIELDS as typed; skipped while a number is incomplete.
+        key: the person whose kept voices may be chosen."""
+        if (fields := self._complete(key, values)) is None:
             return {self.panel.timer: gr.skip()}
-        info, measuring = models[fields["model"]], self.synthesis.speed.measuring
+        models, measuring = self.synthesis.models, self.synthesis.speed.measuring
+        # Read before the times: if the loading ends meanwhile, they are refreshed once more.
+        changes = measuring or self.synthesis.calibration.running or self.synthesis.is_warming_up
+        info = models[fields["model"]]
         other, better = other_model(info, models), None
         calibration = self.synthesis.calibration.describe(info, self._runtime(info, fields))
         if calibration:
@@ -90,13 +95,35 @@ class ExpectationHandlers:
         expected = self._expect(info, fields)
         if info.is_embedded and other is not None:
             most = other.config.defaults.max_tokens
-            better = self._expect(other, fields | {"max_tokens": most})
-        changes = measuring or self.synthesis.calibration.running or self.synthesis.is_warming_up
+            # A voice belongs to its model.
+            changed = fields | dict.fromkeys(VOICE_FIELDS, "") | {"max_tokens": most}
+            better = self._expect(other, changed)
         return {
             self.panel.wait: wait_html(wait_text(expected, measuring)),
             self.panel.speaker: speaker_html(info, expected, other, better, calibration),
             self.panel.timer: gr.Timer(active=changes),
         }
+
+    def candidates(self, count: object, key: object, *values: Any) -> str:
+        """The time of so many candidates for the values of FIELDS; nothing where none are made."""
+        fields = self._complete(key, values)
+        if fields is None or not isinstance(count, int):
+            return wait_html("")
+        info = self.synthesis.models[fields["model"]]
+        if self.synthesis.calibration.describe(info, self._runtime(info, fields)):
+            fields["precision"] = "int8"
+        is_whole = self._time_in_parts(self._request(info, fields)) is None
+        expected = self._expect(info, fields, count) if is_whole else None
+        return wait_html("" if expected is None else wait_text(expected, False), count)
+
+    def _complete(self, key: object, values: Sequence[Any]) -> dict[str, Any] | None:
+        """The values of FIELDS and the person's key by name; None while they say of no take what it
+        is."""
+        fields = dict(zip(FIELDS, values, strict=True)) | {"key": key}
+        numbers = fields["max_tokens"], fields["speed"]
+        complete = all(isinstance(number, int | float) and number > 0 for number in numbers)
+        is_known = fields["model"] in self.synthesis.models and fields["precision"] in PRECISIONS
+        return fields if complete and is_known else None
 
     def _runtime(self, info: ModelInfo, fields: dict[str, Any]) -> RuntimeConfig:
         return replace(
@@ -106,42 +133,39 @@ class ExpectationHandlers:
             device="xpu" if fields["xpu"] else "cpu",
         )
 
-    def _expect(self, info: ModelInfo, fields: dict[str, Any]) -> Expectation:
-        """What a take of these fields needs, with the loading of its model if that is here."""
-        runtime, whole = self._runtime(info, fields), None
-        if fields[form.IN_PARTS] is True:
-            whole = self._time_in_parts(info, runtime, fields)
-        expected = self.synthesis.speed.expect(
-            info,
-            runtime,
-            fields["script"] or "",
-            int(fields["max_tokens"]),
-            fields["speed"],
-            normalise=fields["normalise"] is True,
-            pronunciations=_listed(fields["pronunciations"]),
-            has_voice=bool(fields["voice_prompt"]),
-        )
+    def _expect(self, info: ModelInfo, fields: dict[str, Any], takes: int = 1) -> Expectation:
+        """What so many takes of these fields need, with the loading of the model if it is here."""
+        request, whole = self._request(info, fields), None
+        if takes == 1 and fields[form.IN_PARTS] is True:
+            whole = self._time_in_parts(request)
+        has_recording = bool(fields["voice_prompt"])
+        expected = self.synthesis.speed.expect(request, takes, has_recording=has_recording)
         if whole is not None:
             expected = replace(expected, left=whole)
         if expected.left is None or expected.download:
             return expected
-        loading = self.synthesis.loading(info, runtime)
+        loading = self.synthesis.loading(info, request.runtime)
         return replace(expected, left=None if loading is None else expected.left + loading)
 
-    def _time_in_parts(
-        self, info: ModelInfo, runtime: RuntimeConfig, fields: dict[str, Any]
-    ) -> TimeLeft | None:
-        """The time of a script that is made in parts; None for other scripts, and if unknown."""
+    def _request(self, info: ModelInfo, fields: dict[str, Any]) -> Request:
+        """The request of these fields, with the kept voices but without a recording."""
         draft = form.draft_of(info, fields, _listed(fields["pronunciations"]))
-        request = replace(draft, runtime=runtime)
+        request = replace(draft, runtime=self._runtime(info, fields), speed=fields["speed"])
+        kept = KeptVoices.for_person(self.synthesis.settings, fields["key"])
+        with suppress(InputError):  # Of a voice that is not offered any more.
+            return add_voices(request, [fields[name] for name in VOICE_FIELDS], kept)
+        return request
+
+    def _time_in_parts(self, request: Request) -> TimeLeft | None:
+        """The time of a script that is made in parts; None for other scripts, and if unknown."""
         try:
             if not request.script.strip() or not needs_chunks(request):
                 return None
         except InputError:  # Of a pause that is too long, which the report says.
             return None
         text = request.reading(request.script).text
-        seconds = expected_seconds(text, info.profile.seconds_per_character)
-        return time_to_make(self.synthesis, request, seconds / fields["speed"])
+        seconds = request.model.expected_seconds(text)
+        return time_to_make(self.synthesis, request, seconds / request.speed)
 
 
 def _listed(text: str | None) -> Pronunciations:
@@ -167,13 +191,14 @@ def wait_text(expected: Expectation, measuring: bool) -> str:
         return ""
     if expected.left is not None:
         return time_left(expected.left)
-    is_possible = expected.precision and expected.shortage is None and not expected.has_voice
+    is_possible = expected.precision and expected.shortage is None and not expected.has_recording
     return MEASURING if measuring and is_possible else ""
 
 
-def wait_html(text: str) -> str:
-    """The text beside Generate."""
-    return f'<p class="wait" title="Expected time for this take">{escape(text)}</p>'
+def wait_html(text: str, takes: int = 1) -> str:
+    """The text beside the button that makes so many takes."""
+    title = "Expected time for " + ("this take" if takes == 1 else f"{takes} candidates")
+    return f'<p class="wait" title="{title}">{escape(text)}</p>'
 
 
 def speaker_html(
@@ -229,16 +254,18 @@ def _needs(info: ModelInfo, expected: Expectation) -> str:
 def connect(
     page: gr.Blocks,
     fields: dict[str, Any],
+    person: gr.BrowserState,
     figures: gr.HTML,
     download: gr.HTML,
     handlers: ExpectationHandlers,
     change_model: Callable[[str], Sequence],
 ) -> None:
-    """Connect the panel. figures: those of the take, which it changes with. download: changes while
-    a model is downloaded. change_model: a model's updates of the sampling fields and normalise.
+    """Connect the panel. person: holds the key of a person's kept voices. figures: those of the
+    take, which it changes with. download: changes while a model is downloaded. change_model: a
+    model's updates of the sampling fields and normalise.
     """
     panel, inputs = handlers.panel, [fields[name] for name in FIELDS]
-    for component, value in handlers.refresh(*(field.value for field in inputs)).items():
+    for component, value in handlers.refresh(None, *(field.value for field in inputs)).items():
         if component is not panel.timer:
             component.value = value
     on_change(
@@ -251,7 +278,7 @@ def connect(
             page.load,
         ],
         handlers.refresh,
-        inputs,
+        [person, *inputs],
         [panel.wait, panel.speaker, panel.timer],
         preprocess=False,
     )
@@ -264,3 +291,19 @@ def connect(
 
     changed = [fields[name] for name in ("model", *form.SAMPLING, "normalise")]
     panel.speaker.click(switch, fields["model"], changed, **IMMEDIATE)
+
+
+def connect_candidates(
+    fields: dict[str, Any],
+    person: gr.BrowserState,
+    count: gr.Dropdown,
+    wait: gr.HTML,
+    handlers: ExpectationHandlers,
+) -> None:
+    """Connect the time beside the button that makes `count` candidates."""
+    inputs = [fields[name] for name in FIELDS]
+    wait.value = handlers.candidates(count.value, None, *(field.value for field in inputs))
+    # That of one take changes with all that this depends on.
+    changes = [handlers.panel.wait.change, count.change]
+    shown = [count, person, *inputs]
+    on_change(changes, handlers.candidates, shown, [wait], preprocess=False)

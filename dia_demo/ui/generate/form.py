@@ -7,11 +7,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from dia_demo.config import PARAMS, SEED_LIMIT, GenerationParams, RuntimeConfig
+from dia_demo.config import PARAMS, SEED_LIMIT, GenerationParams, RuntimeConfig, random_seed
 from dia_demo.engine.family import ModelInfo
 from dia_demo.errors import InputError
-from dia_demo.services.take import Request, VoicePrompt, random_seed
+from dia_demo.services.take import Request, VoicePrompt
 from dia_demo.text.pronunciations import MAX_CHARACTERS, Pronunciations
+from dia_demo.voices import VOICE_FIELDS
 
 # Parameters with a slider, in the order of the page.
 SAMPLING = tuple(
@@ -36,13 +37,13 @@ FIRST_FIELDS = (
     "normalise",
     "pronunciations",
 )
-# The voices of S1 and S2.
-SPEAKERS = ("voice_s1", "voice_s2")
+# The longest text of a seed.
+SEED_CHARACTERS = 40
 # Only the page has it: what programs get is one take.
 IN_PARTS = "in_parts"
 FIELDS = (
     *FIRST_FIELDS,
-    *SPEAKERS,
+    *VOICE_FIELDS,
     *(name for name in SAMPLING if name not in FIRST_FIELDS),
     IN_PARTS,
 )
@@ -81,14 +82,14 @@ class Form:
     in_parts: bool
 
     @classmethod
-    def of(cls, values: Sequence) -> Form:
+    def from_values(cls, values: Sequence) -> Form:
         """From the values of FIELDS."""
         named = dict(zip(FIELDS, values, strict=True))
         return cls(sampling={name: named.pop(name) for name in SAMPLING}, **named)
 
     @property
     def voices(self) -> tuple[str, str]:
-        """The chosen voices of S1 and S2, for `with_voices`."""
+        """The chosen voices of S1 and S2, for `add_voices`."""
         return self.voice_s1 or "", self.voice_s2 or ""
 
     def to_request(self, info: ModelInfo, runtime: RuntimeConfig) -> Request:
@@ -99,7 +100,7 @@ class Form:
         """
         voice = None
         if self.voice_prompt:
-            voice = VoicePrompt.of_file(Path(self.voice_prompt), self.voice_transcript or "")
+            voice = VoicePrompt.from_file(Path(self.voice_prompt), self.voice_transcript or "")
         params = GenerationParams(**self.sampling, seed=chosen_seed(self.seed))
         runtime = replace(
             runtime,
@@ -142,6 +143,24 @@ def defaults_of(info: ModelInfo) -> dict[str, float]:
     return {name: getattr(info.config.defaults, name) for name in SAMPLING}
 
 
+def presets_of(info: ModelInfo) -> dict[str, dict[str, float]]:
+    """The sampling settings of a model's presets, by name. Max tokens belongs to the script."""
+    defaults = {name: value for name, value in defaults_of(info).items() if name != "max_tokens"}
+    return {name: defaults | dict(preset) for name, preset in info.profile.presets.items()}
+
+
+def preset_menu(info: ModelInfo, sampling: Mapping[str, Any]) -> dict[str, Any]:
+    """The menu of a model's presets with the one that has these sampling settings, if one has.
+    A model without presets has no menu. sampling: as typed."""
+    presets = presets_of(info)
+    chosen = (
+        name
+        for name, preset in presets.items()
+        if all(sampling[key] == value for key, value in preset.items())
+    )
+    return {"choices": list(presets), "value": next(chosen, None), "visible": bool(presets)}
+
+
 def slider_ends(info: ModelInfo) -> dict[str, tuple[float, float]]:
     """How far each slider reaches: as far as programs and the command line."""
     allowed = {name: PARAMS[name].range(info.config) for name in SAMPLING}
@@ -168,7 +187,7 @@ def restored(saved: dict, ends: dict[str, tuple[float, float]]) -> dict:
     listed = values.get("pronunciations", "")
     if not isinstance(listed, str) or len(listed) > MAX_CHARACTERS:
         del values["pronunciations"]
-    for name in SPEAKERS:
+    for name in VOICE_FIELDS:
         if not isinstance(values.get(name, ""), str):
             del values[name]
     for name, (low, high) in ends.items():

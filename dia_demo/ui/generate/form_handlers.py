@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from html import escape
-from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +15,9 @@ from dia_demo.engine.family import ModelInfo
 from dia_demo.errors import DiaDemoError, InputError
 from dia_demo.services.dialogue.plan import needs_chunks
 from dia_demo.services.synthesis import Synthesis
-from dia_demo.services.take import VoicePrompt, words_in
+from dia_demo.services.take import VoicePrompt, read_words
 from dia_demo.services.wording import duration
+from dia_demo.text.checks.checks import BAD_PAUSE
 from dia_demo.text.checks.script_check import Finding, ScriptReport, fix_all
 from dia_demo.text.dialogue.chunks import LONGEST_SECONDS, SHORTEST_SECONDS
 from dia_demo.text.dialogue.pauses import find_pauses
@@ -28,6 +28,7 @@ from dia_demo.ui.generate import form
 from dia_demo.ui.generate.layout import GenerateParts, slider_info
 from dia_demo.ui.gradio_internals import upload_folder
 from dia_demo.ui.runs import event_value
+from dia_demo.ui.writing.findings import Replacements
 
 IN_PARTS = "in_parts"
 # Findings that do not apply to a script that is made in parts.
@@ -40,21 +41,6 @@ LOST_PROMPT = (
 
 def _prompt_report(name: str, sentences: Sequence[str]) -> str:
     return f'<p class="{name}" role="status">{escape(" ".join(sentences))}</p>' if sentences else ""
-
-
-class Replacements:
-    """Texts that the page writes into a field as a person would type them (see
-    assets/page/script/writer.js)."""
-
-    def __init__(self) -> None:
-        self._numbers = count(1)
-
-    def replace(self, before: str, after: str | None):
-        """The value of the page's writer; unchanged where there is no new text."""
-        if after is None:
-            return gr.skip()
-        # A new value every time, also for the same repair after an undo.
-        return {"before": before, "after": after, "number": next(self._numbers)}
 
 
 class FormHandlers:
@@ -128,6 +114,7 @@ class FormHandlers:
             (checked["voice_transcript"] or "") if checked["voice_prompt"] else "",
             checked["normalise"] is True,
             listed,
+            bool(checked[form.IN_PARTS]),
         )
         return self._in_parts(report, checked, listed) if checked[form.IN_PARTS] else report
 
@@ -136,18 +123,16 @@ class FormHandlers:
     ) -> ScriptReport:
         """The report on a script that may be made in parts: it is never too long for a take."""
         request = form.draft_of(self.synthesis.models[checked["model"]], checked, listed)
-        try:
-            if not report.turns or not needs_chunks(request):
-                return report
-        except InputError as error:  # Of a pause that is too long.
-            bad = Finding("pause", Level.ERROR, str(error))
-            return replace(report, findings=(bad, *report.findings))
+        kept = tuple(one for one in report.findings if one.code not in TOO_LONG)
+        if any(one.code == BAD_PAUSE for one in kept):
+            return replace(report, findings=kept)
+        if not report.turns or not needs_chunks(request):
+            return report
         seconds = report.expected_seconds
         sizes = f"{SHORTEST_SECONDS:.0f} to {LONGEST_SECONDS:.0f} s"
         message = f"About {duration(seconds)} of speech: made in parts of {sizes}, then joined."
-        if find_pauses(request.script):
+        if find_pauses(request.script) and not request.model.family.makes_pauses:
             message = "The script has pauses: what is between them is made in parts, then joined."
-        kept = (one for one in report.findings if one.code not in TOO_LONG)
         return replace(report, findings=(Finding(IN_PARTS, Level.TIP, message), *kept))
 
     def live_rate(self, model: str) -> dict:
@@ -163,6 +148,18 @@ class FormHandlers:
             gr.update(value=defaults[name], **slider) for name, slider in sliders_of(info).items()
         ]
         return [*sliders, gr.update(visible=not info.profile.normalises)]
+
+    def choose_preset(self, preset: object, model: str) -> list:
+        """The sliders in the order of `form.SAMPLING` as a preset has them."""
+        values = form.presets_of(self.synthesis.models[model]).get(str(preset), {})
+        return [values.get(name, gr.skip()) for name in form.SAMPLING]
+
+    def show_preset(self, model: str, *sampling):
+        """The menu of presets for the sliders in the order of `form.SAMPLING`, as typed."""
+        if model not in self.synthesis.models:
+            return gr.skip()
+        info = self.synthesis.models[model]
+        return gr.update(**form.preset_menu(info, dict(zip(form.SAMPLING, sampling, strict=True))))
 
     def restore(self, saved: object) -> list:
         """The form from saved values: fields in the order of `form.REMEMBERED`."""
@@ -208,13 +205,13 @@ class FormHandlers:
 
     def words(self, path: str | None):
         """The words of a voice prompt where its file contains them, as that of a take does."""
-        return (words_in(Path(path)) if path else "") or gr.skip()
+        return (read_words(Path(path)) if path else "") or gr.skip()
 
     def use_voice(self, path: str | None):
         """Sound and words of the voice prompt from the take on show."""
         if not path:
             return gr.skip(), gr.skip()
-        words = words_in(Path(path))
+        words = read_words(Path(path))
         if not words:
             gr.Info("This take was cut off: enter the words that it says.", title="Voice prompt")
         return path, words
@@ -229,6 +226,11 @@ class FormHandlers:
 def sliders_of(info: ModelInfo) -> dict[str, dict[str, Any]]:
     """The ends of each slider and its help for a model."""
     return {
-        name: {"minimum": low, "maximum": high, "info": slider_info(info, name)}
+        name: {
+            "minimum": low,
+            "maximum": high,
+            "info": slider_info(info, name),
+            "visible": name in info.config.params,
+        }
         for name, (low, high) in form.slider_ends(info).items()
     }

@@ -17,31 +17,33 @@ from dia_demo.audio import suffix_of
 from dia_demo.engine.events import (
     AudioChunk,
     Cancelled,
-    Event,
     Failed,
     Finished,
     Progress,
-    Result,
+    SpokenWord,
     Started,
 )
 from dia_demo.errors import InputError
 from dia_demo.services.dialogue.kept import KeptDialogue
 from dia_demo.services.dialogue.plan import DialoguePlan, make_plan, needs_chunks
-from dia_demo.services.earlier.formats import in_format
+from dia_demo.services.dialogue.single_take import with_words, words_so_far
+from dia_demo.services.earlier.formats import convert_take
 from dia_demo.services.earlier.history import History
 from dia_demo.services.synthesis import Synthesis
-from dia_demo.services.take import Request
-from dia_demo.services.voices.choice import with_voices
+from dia_demo.services.take import Request, finished_result
+from dia_demo.services.voices.choice import add_voices
 from dia_demo.services.voices.kept import KeptVoices
-from dia_demo.ui import html, xpu
+from dia_demo.ui import html
 from dia_demo.ui.dialogue.answers import GONE, kept_dialogue
 from dia_demo.ui.dialogue.layout import NO_PARTS
 from dia_demo.ui.dialogue.maker import DialogueMaker
 from dia_demo.ui.generate import form
+from dia_demo.ui.generate.candidate_list import NO_CANDIDATES
 from dia_demo.ui.generate.layout import GenerateParts
 from dia_demo.ui.generate.live_audio import LiveAudio, LiveRun
-from dia_demo.ui.generate.person_runs import ABANDONED, PersonRuns, WatchedRun, Work
 from dia_demo.ui.generate.take_files import TakeFiles, no_take, player_take, take_updates
+from dia_demo.ui.machine import xpu
+from dia_demo.ui.person_runs import ABANDONED, PersonRuns, WatchedRun, Work
 from dia_demo.ui.runs import SECONDS_BETWEEN_UPDATES, Sessions, Updates, event_value
 from dia_demo.ui.status import PREPARING, explain, failed, status_of, with_remarks
 
@@ -64,24 +66,25 @@ class GenerateHandlers:
         self.parts = parts
         self.live = live
         self.files = TakeFiles(synthesis.settings.served_folder, history)
-        self.run = PersonRuns([parts.generate], parts.stop, synthesis.in_background)
+        buttons = [parts.generate, parts.make_candidates]
+        self.run = PersonRuns(buttons, parts.stop, synthesis.run_in_background)
         # Programs that use the endpoint.
         self.calls = Sessions()
 
     def generate(self, request: gr.Request, key: str, *values) -> Iterator[Updates]:
         """Generate a take from the page's fields; key: the person who keeps it."""
-        live = LiveRun()
+        live = LiveRun(self.synthesis.notice.samples)
 
         def work(run: WatchedRun) -> Iterator[Updates]:
             with self.files.unfinished(key):
-                yield from self._run(form.Form.of(values), run, live)
+                yield from self._run(form.Form.from_values(values), run, live)
 
         def error_update(error: Exception) -> Updates:
-            return self._failed(error) | self._without_take(live, key)
+            return self.failed(error) | self._without_take(live, key)
 
         first = no_take(self.parts) | {self.parts.player: live.state()}
-        first |= {self.parts.dialogue: NO_PARTS}
-        yield from self._watched(request, key, live, first, work, error_update)
+        first |= {self.parts.dialogue: NO_PARTS, self.parts.candidates: NO_CANDIDATES}
+        yield from self.watched(request, key, live, first, work, error_update)
 
     def press_parts(self, request: gr.Request, event: gr.EventData, key: str) -> Iterator[Updates]:
         """A press in the list of parts: {do: resume}, or {do: again, index, words} for one part.
@@ -92,7 +95,8 @@ class GenerateHandlers:
         plan = kept.plan
         if plan is None:
             raise InputError(GONE)
-        live, index, words = LiveRun(), event_value(event, "index"), event_value(event, "words")
+        live = LiveRun(self.synthesis.notice.samples)
+        index, words = event_value(event, "index"), event_value(event, "words")
         words = words if isinstance(words, str) else None
         is_again = event_value(event, "do") == "again"
         if is_again and (type(index) is not int or not 0 <= index < len(plan.chunks)):
@@ -105,12 +109,12 @@ class GenerateHandlers:
         rows = kept.shown | {"key": key}
 
         def error_update(error: Exception) -> Updates:
-            return self._failed(error) | {self.parts.dialogue: rows}
+            return self.failed(error) | {self.parts.dialogue: rows}
 
         first = {self.parts.dialogue: rows | {"running": True}}
-        yield from self._watched(request, key, live, first, work, error_update)
+        yield from self.watched(request, key, live, first, work, error_update)
 
-    def _watched(
+    def watched(
         self,
         request: gr.Request,
         key: str,
@@ -133,14 +137,15 @@ class GenerateHandlers:
             gr.Info(ALREADY_RUNNING, duration=20, title="One take at a time")
         yield from self.run.watch(run)
 
-    def _failed(self, error: Exception) -> Updates:
+    def failed(self, error: Exception) -> Updates:
+        """The status of a run that an error ended."""
         return {self.parts.status: html.status_card(failed(explain(error)))}
 
     def download(self, file: str | None, name: object) -> dict:
         """The take on show in the format with this name, for the page to download."""
         if file is None:
             raise InputError("There is no take to download. Generate one, or reload the page.")
-        return {"file": str(in_format(Path(file), suffix_of(name)))}
+        return {"file": str(convert_take(Path(file), suffix_of(name)))}
 
     def _ended(self, live: LiveRun) -> Updates:
         """The live audio is complete, and there is nothing left to stop."""
@@ -212,6 +217,7 @@ class GenerateHandlers:
 
     def _make_take(self, request: Request, run: WatchedRun, live: LiveRun) -> Iterator[Updates]:
         status, shown_at = PREPARING, 0.0
+        spoken: list[SpokenWord] = []
         with closing(self.synthesis.stream(request, run.cancel, in_int8_meanwhile=True)) as events:
             for event in events:
                 status = status_of(event, status)
@@ -226,6 +232,10 @@ class GenerateHandlers:
                     continue
                 if isinstance(event, Progress):
                     live.expect(event)
+                    spoken += event.words
+                    if spoken:
+                        said = words_so_far(request, spoken, event.audio_seconds)
+                        live.tell(said, request.script)
                     if time.monotonic() - shown_at < SECONDS_BETWEEN_UPDATES:
                         continue
                     shown_at = time.monotonic()
@@ -234,7 +244,7 @@ class GenerateHandlers:
                 if result := finished_result(event):
                     live.done = True
                     yield {self.parts.player: live.state()}
-                    take = self.synthesis.take(request, result)
+                    take = with_words(self.synthesis.take(request, result), result)
                     status = with_remarks(status, take.remarks)
                     saved = self.files.save(take, run.key)
                     status = replace(status, notes=status.notes + saved.notes)
@@ -257,7 +267,7 @@ class GenerateHandlers:
         that everybody may use. Raises InputError for values that cannot be used."""
         settings = self.synthesis.settings
         request = values.to_request(self.synthesis.models[values.model], settings.runtime)
-        return with_voices(request, values.voices, KeptVoices.of_person(settings, key))
+        return add_voices(request, values.voices, KeptVoices.for_person(settings, key))
 
     def _cpu_instead(self, seed: int) -> Updates:
         """After a failed accelerator: it is off, and one button generates the take on the CPU."""
@@ -268,13 +278,3 @@ class GenerateHandlers:
             parts.xpu.report: xpu.outdated(),
             parts.fields["seed"]: seed,
         }
-
-
-def finished_result(event: Event) -> Result | None:
-    """The result in a last event; None for other events and for a stop before any audio."""
-    match event:
-        case Finished(result=result):
-            return result
-        case Cancelled(result=Result(samples=samples) as result) if samples is not None:
-            return result if len(samples) else None
-    return None

@@ -17,16 +17,18 @@ from dia_demo.text.script import MAX_SCRIPT_CHARACTERS
 from dia_demo.ui import files, html
 from dia_demo.ui.dialogue.layout import build_layout as build_parts
 from dia_demo.ui.generate import download, expectation, form
+from dia_demo.ui.generate.candidate_list import build_button, build_list
 from dia_demo.ui.generate.download import DownloadPanel
 from dia_demo.ui.generate.expectation import ExpectationPanel
 from dia_demo.ui.generate.live_audio import LiveAudio
+from dia_demo.ui.machine.xpu import XpuPanel
 from dia_demo.ui.scripts import start_class
 from dia_demo.ui.status import IDLE, NO_FIGURES, tokens_hint
 from dia_demo.ui.voices.layout import KeepPanel, VoiceMenus, build_menus, build_panel
-from dia_demo.ui.xpu import XpuPanel
+from dia_demo.ui.writing import script_help
+from dia_demo.ui.writing.findings import SCRIPT_FILES, build_report, build_writer
+from dia_demo.voices import VOICE_FIELDS
 
-SEED_CHARACTERS = 40
-SCRIPT_FILES = PAGE_FILES / "script"
 FIELD = "#script textarea"
 PLAYER = (PAGE_FILES / "take" / "player.html").read_text(encoding="utf-8")
 
@@ -40,10 +42,12 @@ class GenerateParts:
     fields: dict[str, Field]
     download: DownloadPanel
     examples: gr.HTML
+    script_help: gr.HTML
     chips: gr.HTML
     prompt_report: gr.HTML
     report: gr.HTML
     expectation: ExpectationPanel
+    preset: gr.Radio
     dice: gr.Button
     defaults: gr.Button
     generate: gr.Button
@@ -61,6 +65,10 @@ class GenerateParts:
     spectrogram: gr.HTML
     voices: VoiceMenus
     dialogue: gr.HTML
+    make_candidates: gr.Button
+    candidate_count: gr.Dropdown
+    candidates_wait: gr.HTML
+    candidates: gr.HTML
     keep_voice: KeepPanel
     on_cpu: gr.Button
     xpu: XpuPanel
@@ -82,6 +90,7 @@ def build_layout(
     live: LiveAudio,
     build_xpu: Callable[[], XpuPanel],
     answer_parts: Callable[[object], dict],
+    answer_candidates: Callable[[object], dict],
 ) -> GenerateParts:
     """The tab's components. On a phone the style sheet moves script and take above the settings."""
     with gr.Row(elem_id="generate-grid"):
@@ -90,22 +99,22 @@ def build_layout(
         with gr.Column(elem_id="download-area", elem_classes="card"):
             panel = download.build_layout()
         with gr.Column(elem_id="script-area", elem_classes="card"):
-            gr.HTML(html.heading("Script"), js_on_load=None)
             script = _script_part(info)
         with gr.Column(elem_id="take-area", elem_classes="card"):
             gr.HTML(html.heading("Take"), js_on_load=None)
-            take = _take_part(info, live, answer_parts)
+            take = _take_part(info, live, answer_parts, answer_candidates)
         with gr.Column(elem_id="settings-area", elem_classes="card"):
             gr.HTML(html.heading("Settings"), js_on_load=None)
             settings = _settings_part(info)
-            dice, defaults = settings.pop("dice"), settings.pop("defaults")
+            preset, dice, defaults = (settings.pop(name) for name in ("preset", "dice", "defaults"))
             xpu = build_xpu()
     fields = settings | {"model": model, "precision": precision, "xpu": xpu.toggle}
     fields |= {name: script.pop(name) for name in ("script", "normalise", "pronunciations")}
-    fields |= dict(zip(form.SPEAKERS, script["voices"].menus, strict=True))
+    fields |= dict(zip(VOICE_FIELDS, script["voices"].menus, strict=True))
     return GenerateParts(
         fields=fields,
         download=panel,
+        preset=preset,
         dice=dice,
         defaults=defaults,
         xpu=xpu,
@@ -133,6 +142,7 @@ def _model_part(models: list[ModelInfo], info: ModelInfo, runtime: RuntimeConfig
 
 
 def _script_part(info: ModelInfo) -> dict[str, Any]:
+    writing = script_help.build_layout(info, FIELD)
     scripts, voices = load_examples(), build_menus(info)
     script = gr.Textbox(
         value=scripts[0]["script"],
@@ -144,13 +154,7 @@ def _script_part(info: ModelInfo) -> dict[str, Any]:
         max_length=MAX_SCRIPT_CHARACTERS,
         elem_id="script",
     )
-    # Its value is a repair of the script (see `FormHandlers.repair`).
-    examples = gr.HTML(
-        {},
-        html_template=html.example_buttons(scripts),
-        js_on_load=start_class(SCRIPT_FILES / "writer.js", "ScriptWriter", field=FIELD),
-        elem_id="examples",
-    )
+    examples = build_writer(FIELD, "examples", html_template=html.example_buttons(scripts))
     normalise = gr.Checkbox(
         value=False,
         label="Write out numbers and symbols as words",
@@ -161,7 +165,7 @@ def _script_part(info: ModelInfo) -> dict[str, Any]:
     with gr.Accordion("Pronunciations", open=False, elem_id="pronunciations-panel"):
         pronunciations = gr.Textbox(
             label="Words and how to say them",
-            info="One a line: word = how to say it. What follows # is a comment.",
+            info="One per line: word = how to say it. What follows # is a comment.",
             placeholder="nginx = engine ex\nNguyen = win",
             lines=4,
             max_lines=12,
@@ -171,6 +175,7 @@ def _script_part(info: ModelInfo) -> dict[str, Any]:
     generate, expected = expectation.build_layout(
         lambda: gr.Button("Generate", variant="primary", elem_id="generate")
     )
+    make_candidates, candidate_count, candidates_wait = build_button()
     chips = gr.HTML(
         {}, html_template='<div class="chips"></div>',
         js_on_load=start_class(SCRIPT_FILES / "chips.js", "Chips"),
@@ -178,19 +183,21 @@ def _script_part(info: ModelInfo) -> dict[str, Any]:
     )  # fmt: skip
     prompt_report = gr.HTML(elem_id="prompt-report", js_on_load=None)
     # Below the button, which therefore does not move when findings appear.
-    report = gr.HTML(
-        elem_id="report",
-        js_on_load=start_class(SCRIPT_FILES / "report.js", "Report", field=FIELD),
-    )
+    report = build_report(FIELD, "report")
     return {
         "script": script, "normalise": normalise, "pronunciations": pronunciations,
-        "examples": examples, "voices": voices, "generate": generate,
+        "examples": examples, "script_help": writing, "voices": voices, "generate": generate,
+        "make_candidates": make_candidates, "candidate_count": candidate_count,
+        "candidates_wait": candidates_wait,
         "expectation": expected, "chips": chips, "prompt_report": prompt_report, "report": report,
     }  # fmt: skip
 
 
 def _take_part(
-    info: ModelInfo, live_audio: LiveAudio, answer_parts: Callable[[object], dict]
+    info: ModelInfo,
+    live_audio: LiveAudio,
+    answer_parts: Callable[[object], dict],
+    answer_candidates: Callable[[object], dict],
 ) -> dict[str, Any]:
     def hear(request: object) -> dict:
         return live_audio.answer(request)
@@ -224,6 +231,7 @@ def _take_part(
         use_voice = gr.Button(
             "Use this voice", size="sm", interactive=False, min_width=110, elem_id="use-voice"
         )
+    candidates = build_list(answer_candidates)
     dialogue = build_parts(answer_parts)
     keep_voice = build_panel()
     return {
@@ -237,6 +245,7 @@ def _take_part(
         "downloaded": gr.JSON(visible=False),
         "keep_seed": keep_seed,
         "use_voice": use_voice,
+        "candidates": candidates,
         "dialogue": dialogue,
         "keep_voice": keep_voice,
         "take_seed": gr.State(None),
@@ -247,7 +256,8 @@ def _take_part(
 
 def _settings_part(info: ModelInfo) -> dict[str, Any]:
     advanced = [name for name in form.SAMPLING if PARAMS[name].advanced]
-    parts: dict[str, Any] = {}
+    menu = form.preset_menu(info, form.defaults_of(info))
+    parts: dict[str, Any] = {"preset": gr.Radio(**menu, label="Preset", elem_id="preset")}
     parts |= {name: _slider(info, name) for name in form.SAMPLING if name not in advanced}
     with gr.Accordion("More", open=False, elem_id="more"):
         parts |= {name: _slider(info, name) for name in advanced}
@@ -257,7 +267,7 @@ def _settings_part(info: ModelInfo) -> dict[str, Any]:
                 label="Seed",
                 placeholder="blank or -1 for a random one",
                 max_lines=1,
-                max_length=SEED_CHARACTERS,
+                max_length=form.SEED_CHARACTERS,
                 elem_id="seed",
             )
             parts["dice"] = gr.Button("Random seed", size="sm", scale=0, elem_id="dice")
@@ -320,6 +330,7 @@ def _slider(info: ModelInfo, name: str) -> gr.Slider:
         label=spec.label,
         info=slider_info(info, name),
         elem_id=name,
+        visible=name in info.config.params,
         # Without gradio's own reset button, which knows only the first model's defaults.
         buttons=[],
     )

@@ -10,26 +10,37 @@ import base64
 import secrets
 import threading
 from collections import OrderedDict
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from dia_demo import audio
 from dia_demo.engine.events import Progress, Started
 from dia_demo.engine.time_left import TimeLeft
+from dia_demo.services.dialogue.subtitles import cue_rows
+from dia_demo.services.take import TimedWord
 
 # A take is at most a few megabytes; beyond this number the oldest finished runs are removed.
 KEPT_RUNS = 12
 
 
-class LiveRun:
-    """The audio of one running take. `token` identifies it and cannot be guessed."""
+def no_notice(sample_rate: int) -> np.ndarray:
+    """The samples before a take where there is to be nothing."""
+    return np.zeros(0, np.float32)
 
-    def __init__(self) -> None:
+
+class LiveRun:
+    """The audio of one running take, as its file will have it. `token` identifies it and cannot be
+    guessed. notice: the samples before the take, float32 [n] at a rate in Hz."""
+
+    def __init__(self, notice: Callable[[int], np.ndarray] = no_notice) -> None:
+        self._notice, self._notice_seconds = notice, 0.0
         self.token = secrets.token_urlsafe(12)
         self.sample_rate = 0
         self.done = False
         # What the player needs of the finished take (`take_files.player_take`).
         self.take: dict | None = None
+        self._words: dict = {}
         self._total: float | None = None
         self._left: TimeLeft | None = None
         self._lag = 0.0
@@ -43,7 +54,13 @@ class LiveRun:
     def expect(self, progress: Progress) -> None:
         """Update the estimates of the whole take's length and of the time that it still needs."""
         self._total, self._left = progress.expected_seconds, progress.left
-        self._lag = max(self._lag, progress.audio_seconds - self._ready)
+        made = self._notice_seconds + progress.audio_seconds
+        self._lag = max(self._lag, made - self._ready)
+
+    def tell(self, words: Sequence[TimedWord], script: str) -> None:
+        """Set the words of the script that have begun, in seconds of the take."""
+        shifted = [word.shift(self._notice_seconds) for word in words]
+        self._words = {"script": script, "cues": cue_rows(shifted)}
 
     def expect_whole(self, seconds: float, left: TimeLeft | None) -> None:
         """The same for a dialogue, whose parts become audible one after another."""
@@ -51,8 +68,12 @@ class LiveRun:
 
     def add(self, samples: np.ndarray, sample_rate: int) -> None:
         """Append float32 [n]."""
-        chunk = audio.to_int16(samples)
         self.sample_rate = sample_rate
+        if not self._chunks:
+            notice = self._notice(sample_rate)
+            self._notice_seconds = len(notice) / sample_rate
+            samples = np.concatenate([notice, samples])
+        chunk = audio.to_int16(samples)
         self._chunks.append(chunk)
         self._samples += len(chunk)
 
@@ -61,17 +82,18 @@ class LiveRun:
 
         In seconds: `ready` to be heard, `total` of the whole take, `left` until it is complete
         (both estimates, None before there is one), and `lag`, the audio of tokens that is not ready
-        yet, at most.
+        yet, at most. `cues` and `script`: the words that have begun, of models that know them.
         """
-        return {
+        state = {
             "run": self.token,
             "rate": self.sample_rate,
             "ready": round(self._ready, 2),
             "done": self.done,
-            "total": self._total and round(self._total, 2),
+            "total": self._total and round(self._notice_seconds + self._total, 2),
             "left": self._left and round(self._left.mean, 2),
             "lag": round(self._lag, 2),
-        } | ({} if self.take is None else {"take": self.take})
+        }
+        return state | self._words | ({} if self.take is None else {"take": self.take})
 
     @property
     def _ready(self) -> float:

@@ -23,11 +23,12 @@ from dia_demo.engine.events import Figures
 from dia_demo.errors import DiaDemoError, RunError
 from dia_demo.services.dialogue.output import write_dialogue
 from dia_demo.services.dialogue.run import DialogueRun
+from dia_demo.services.dialogue.subtitles import cue_rows
 from dia_demo.services.earlier.formats import read_samples
 from dia_demo.services.earlier.history import EarlierTake, History
 from dia_demo.services.earlier.labels import file_stem
 from dia_demo.services.people import is_key
-from dia_demo.services.take import Take
+from dia_demo.services.take import Take, TimedWord
 from dia_demo.ui import html
 from dia_demo.ui.generate.layout import GenerateParts
 from dia_demo.ui.runs import Updates
@@ -59,8 +60,8 @@ class TakeFiles:
         self.history = history
 
     def unfinished(self, key: str) -> AbstractContextManager[None]:
-        """See `History.unfinished`; nothing for a page without a key."""
-        return self.history.unfinished(key) if is_key(key) else nullcontext()
+        """See `History.mark_unfinished`; nothing for a page without a key."""
+        return self.history.mark_unfinished(key) if is_key(key) else nullcontext()
 
     def check_space(self) -> None:
         """Raises RunError if there is no space for another take."""
@@ -93,14 +94,14 @@ class TakeFiles:
         if key is not None:
             try:
                 identity = self.history.add(key, take)
-                file = self.history.served(key, identity, self.home)
+                file = self.history.serve(key, identity, self.home)
             except DiaDemoError as error:
                 notes = (f"Note: this take is not among the earlier takes. {error}",)
         if file is None:
             stem = file_stem(take.request.script, vars(take.figures))
             file = take.save(self._own_folder() / f"{stem}{audio.STORED_SUFFIX}")
         figures = take.figures
-        return SavedTake(file, take.samples, take.sample_rate, figures.seed, figures, notes)
+        return SavedTake(file, take.in_file, take.sample_rate, figures.seed, figures, notes)
 
     def save_dialogue(self, run: DialogueRun, figures: Figures, key: str) -> SavedTake:
         """The same for a dialogue, which is one of the earlier takes if it is not too long."""
@@ -113,7 +114,7 @@ class TakeFiles:
         try:
             samples = round(figures.audio_seconds * rate)
             identity = self.history.add_file(key, samples, write, DIALOGUE_BYTES)
-            file = self.history.served(key, identity, self.home)
+            file = self.history.serve(key, identity, self.home)
         except DiaDemoError as error:
             notes = (f"Note: this take is not among the earlier takes. {error}",)
             file = self._own_folder() / f"{stem}{audio.STORED_SUFFIX}"
@@ -131,7 +132,7 @@ class TakeFiles:
 
     def restore(self, key: str, earlier: EarlierTake) -> SavedTake:
         """An earlier take as it was shown when it was made."""
-        file = self.history.served(key, earlier.id, self.home)
+        file = self.history.serve(key, earlier.id, self.home)
         samples, rate = read_samples(file)
         seed = earlier.figures.get("seed")
         return SavedTake(file, samples, rate, seed, figures_of(earlier.figures))
@@ -175,7 +176,22 @@ def take_updates(parts: GenerateParts, saved: SavedTake) -> Updates:
 
 def player_take(saved: SavedTake, label: str = "") -> dict:
     """What the page's player needs of a take. label: what it is, where it is not the last run's."""
-    return {"file": str(saved.file), "rate": saved.sample_rate, "label": label}
+    metadata = audio.read_metadata(saved.file) or {}
+    return {
+        "file": str(saved.file),
+        "rate": saved.sample_rate,
+        "label": label,
+        "script": metadata.get("script", ""),
+        "cues": _subtitles_in(metadata),
+    }
+
+
+def _subtitles_in(metadata: Mapping[str, Any]) -> list[dict]:
+    """The subtitles of a take by the words in its file, with the start of each word; none in a file
+    without them."""
+    with suppress(TypeError):
+        return cue_rows([TimedWord(**word) for word in metadata.get("words", ())])
+    return []
 
 
 def no_take(parts: GenerateParts) -> Updates:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,13 +10,13 @@ from typing import Any
 import gradio as gr
 
 from dia_demo.audio import FORMATS, suffix_of
-from dia_demo.config import PARAMS
 from dia_demo.errors import InputError
 from dia_demo.files import PAGE_FILES
 from dia_demo.machine.processor import why_it_may_differ
-from dia_demo.services.earlier.history import EarlierTake, History, form_values, read_take
+from dia_demo.services.earlier.history import EarlierTake, History
+from dia_demo.services.earlier.take_metadata import form_values, read_take
 from dia_demo.services.people import is_key
-from dia_demo.text.pronunciations import Pronunciations, merged
+from dia_demo.services.voices.kept import KeptVoices
 from dia_demo.ui import html
 from dia_demo.ui.compare.handlers import CompareHandlers
 from dia_demo.ui.compare.layout import CompareParts
@@ -26,11 +26,17 @@ from dia_demo.ui.generate import form
 from dia_demo.ui.generate.form_handlers import FormHandlers
 from dia_demo.ui.generate.handlers import GenerateHandlers
 from dia_demo.ui.generate.layout import GenerateParts
+from dia_demo.ui.history.restoring import (
+    in_words,
+    kept_voices,
+    pronunciations_of,
+    voice_note,
+    voice_prompt,
+)
 from dia_demo.ui.runs import IMMEDIATE, event_value, on_change
 from dia_demo.ui.scripts import start_class
 from dia_demo.ui.status import Status, explain
 
-_MOST_NAMED = 3
 # The fields that a take restores: all that it depends on.
 RESTORED = (*form.REMEMBERED, *form.VOICE, "xpu")
 _LIST = (
@@ -95,7 +101,7 @@ def answer(history: History, served: Path, request: dict) -> dict:
                 return {"takes": rows, "removed": removed and removed.isoformat()}
             case "hear":
                 suffix = suffix_of(request.get("format"))
-                return {"file": str(history.served(key, identity, served, suffix))}
+                return {"file": str(history.serve(key, identity, served, suffix))}
             case "label":
                 history.label(key, identity, request.get("name"), request.get("starred"))
                 return {}
@@ -151,6 +157,7 @@ class HistoryHandlers:
     ) -> None:
         self.history = history
         self.page = page
+        self.settings = page.synthesis.settings
         self.form_handlers = form_handlers
         self.compare = compare
         self.models = models
@@ -170,16 +177,17 @@ class HistoryHandlers:
         sound, words: the form's voice prompt. listed: the form's list of pronunciations.
         """
         take = self.history.get(key, event_value(event, "id"))
-        return self._restored(vars(take), sound, words, listed)
+        return self._restored(vars(take), key, sound, words, listed)
 
-    def drop(self, path: str | None, sound: str | None, words: str, listed: str):
-        """Restore the settings that a take's file contains. sound, words, listed: see `use`."""
+    def drop(self, key: object, path: str | None, sound: str | None, words: str, listed: str):
+        """Restore the settings that a take's file contains. key: the person whose kept voices it
+        may have; sound, words, listed: see `use`."""
         if not path:
             return [gr.skip()] * (len(RESTORED) + 1)
         take = read_take(Path(path))
         if take is None:
             raise InputError("This file contains no settings. Use a take that this program saved.")
-        return self._restored(take, sound, words, listed)
+        return self._restored(take, key, sound, words, listed)
 
     def compare_with(self, key: str, differs: str, listed: str, event: gr.EventData):
         """Copy the settings of an earlier take to both sides of the Compare tab, and show it.
@@ -189,8 +197,12 @@ class HistoryHandlers:
         take = self.history.get(key, event_value(event, "id"))
         values = take.values()
         self._check_model(values)
-        notes = [] if take.voice_transcript is None else [_voice_note(take.voice_transcript)]
-        pronunciations, more = _pronunciations_of(vars(take), listed)
+        kept, missing = kept_voices(vars(take), KeptVoices.for_person(self.settings, key))
+        values |= kept
+        notes = [missing] if missing else []
+        if take.voice_transcript is not None and not any(take.kept_voices):
+            notes.append(voice_note(take.voice_transcript))
+        pronunciations, more = pronunciations_of(vars(take), listed)
         text = "Both sides have the settings of the take."
         status = Status("idle", "Ready", text, 0.0, notes=(*notes, *more))
         return [
@@ -200,19 +212,26 @@ class HistoryHandlers:
             html.status_card(status),
         ]
 
-    def _restored(self, take: Mapping[str, Any], sound: str | None, words: str, listed: str):
+    def _restored(
+        self, take: Mapping[str, Any], key: object, sound: str | None, words: str, listed: str
+    ):
         """The fields of RESTORED, and a status naming what is missing.
 
-        take: as `read_take` returns it. sound, words, listed: see `use`.
+        take: as `read_take` returns it. key, sound, words, listed: see `drop`.
         """
         values = form_values(take)
         self._check_model(values)
         info = self.page.synthesis.models[values["model"]]
         # A file of an earlier version lacks the parameters that came later.
         values = form.defaults_of(info) | values
-        *voice, note = _voice_of(take["voice_transcript"], sound, words or "")
-        values["pronunciations"], notes = _pronunciations_of(take, listed)
-        notes = [note, *notes] if note else notes
+        voices = KeptVoices.for_person(self.settings, key)
+        kept, missing = kept_voices(take, voices)
+        values |= kept
+        has_kept = any(take["kept_voices"])
+        transcript = None if has_kept else take["voice_transcript"]
+        *voice, note = voice_prompt(transcript, sound, words or "")
+        values["pronunciations"], notes = pronunciations_of(take, listed)
+        notes = [*filter(None, (missing, note)), *notes]
         device = str(take["figures"].get("device", "cpu"))
         if device != "cpu":
             notes.append(f"Note: it was generated on {device}; the XPU switch is off.")
@@ -222,7 +241,7 @@ class HistoryHandlers:
         for name, end in form.out_of_reach(values, form.slider_ends(info)).items():
             label = self.page.parts.fields[name].label
             notes.append(f"Note: {label} was {values[name]:g}, but the slider ends at {end:g}.")
-        taken = ", ".join(_in_words(values, form.defaults_of(info)))
+        taken = ", ".join(in_words(values, form.defaults_of(info)))
         detail = f"The settings of the take are in the form: {taken}. Press Generate."
         status = Status("idle", "Ready", detail, 0.0, detail, tuple(notes))
         fields = self.form_handlers.restore(values)
@@ -236,72 +255,6 @@ class HistoryHandlers:
             )
 
 
-def _in_words(values: dict, defaults: dict[str, float]) -> list[str]:
-    """What a form takes from a take, without what the model has as its default anyway."""
-    changed = [name for name in form.SAMPLING if values.get(name, defaults[name]) != defaults[name]]
-    words = ["script", *(f"{PARAMS[name].label} {values[name]:g}" for name in changed)]
-    words += [f"Speed {values['speed']:g}"] if values["speed"] != 1 else []
-    words += [f"Seed {values['seed']:.0f}"] if "seed" in values else []
-    return words + ([values["precision"]] if "precision" in values else [])
-
-
-def _voice_of(transcript: str | None, sound: str | None, words: str) -> tuple[Any, Any, str]:
-    """Sound and words of the voice prompt for a restored take, and a note or nothing.
-
-    transcript: the words of the take's prompt, None if it had none. sound, words: those in the
-    form. A take's file contains the words of its prompt, but not the recording.
-    """
-    if transcript is None:
-        removed = "Note: the take has no voice prompt, so the one in the form was removed."
-        return None, "", removed if sound else ""
-    if sound and transcript.split() == words.split():
-        kept = (
-            "Note: it was generated with a voice prompt of the same words as the one in the form, "
-            "which stays there. With another recording of them the take will differ."
-        )
-        return gr.skip(), gr.skip(), kept
-    return None, transcript, _voice_note(transcript)
-
-
-def _pronunciations_of(take: Mapping[str, Any], own: str | None) -> tuple[str, list[str]]:
-    """The list of the form with which a take's words are said as in the take, and notes on what
-    was changed in it. own: the list in the form, of which nothing is lost."""
-    own = own or ""
-    texts = f"{take['voice_transcript'] or ''}\n{take['script']}"
-    try:
-        of_take = Pronunciations.parse(take["pronunciations"] or "")
-        listed, added, set_aside = merged(own, of_take, texts)
-        Pronunciations.parse(listed)
-    except InputError as error:
-        why = f"Note: the take's pronunciations could not be added to the list. {error}"
-        return own, [why]
-    notes = []
-    if added:
-        notes.append(f"Note: the take's pronunciation of {_quoted(added)} was added to the list.")
-    if set_aside:
-        notes.append(
-            f"Note: your pronunciation of {_quoted(set_aside)} is turned off with a #, because the "
-            "take was made without it. Remove the # to use it again."
-        )
-    return listed, notes
-
-
-def _quoted(words: Sequence[str]) -> str:
-    """Words in quotes, the first of many."""
-    more = f" and {len(words) - _MOST_NAMED} more" if len(words) > _MOST_NAMED else ""
-    return f"{', '.join(f'“{word}”' for word in words[:_MOST_NAMED])}{more}"
-
-
-def _voice_note(transcript: str) -> str:
-    """A note that the file does not contain the recording of its voice prompt."""
-    words = " ".join(transcript.split())
-    saying = f" that says “{words[:117]}{'…' if len(words) > 117 else ''}”" if words else ""
-    return (
-        f"Note: it was generated with a voice prompt{saying}. The file does not contain that "
-        "recording; add it again to get the same take."
-    )
-
-
 def connect(
     page: gr.Blocks,
     parts: HistoryParts,
@@ -310,16 +263,20 @@ def connect(
     tabs: gr.Tabs,
     handlers: HistoryHandlers,
     person: gr.BrowserState,
+    deleting: gr.events.Dependency,
 ) -> None:
-    """Connect the list; `person` holds the key of this browser."""
+    """Connect the list; `person` holds the key of this browser. deleting: an event elsewhere on the
+    page that may delete takes."""
     # The figures change with a finished take, which is kept by then.
     changes = [person.change, page.load, generate.figures.change]
     on_change(changes, handlers.enter, [person], [parts.earlier])
+    deleting.then(handlers.enter, person, parts.earlier, **IMMEDIATE)
     restored = [*(generate.fields[name] for name in RESTORED), generate.status]
     listed = generate.fields["pronunciations"]
     own = [*(generate.fields[name] for name in form.VOICE), listed]
     parts.earlier.click(handlers.use, [person, *own], restored, **IMMEDIATE)
-    parts.dropped.upload(handlers.drop, [parts.dropped, *own], restored, **IMMEDIATE)
+    dropped = [person, parts.dropped, *own]
+    parts.dropped.upload(handlers.drop, dropped, restored, **IMMEDIATE)
     start = [*(lab.fields[name] for name in START), listed]
     compared = [person, lab.fields["differs"], listed]
     parts.earlier.submit(handlers.compare_with, compared, [*start, tabs, lab.status], **IMMEDIATE)

@@ -17,15 +17,18 @@ from dia_demo import audio
 from dia_demo.engine.events import Failed, Finished
 from dia_demo.errors import DiaDemoError, InputError, RunError
 from dia_demo.prompt.voice_file import VoiceFile, checked_name
-from dia_demo.services.people import is_key
+from dia_demo.services.people import Allowance, is_key
 from dia_demo.services.synthesis import Synthesis
 from dia_demo.services.take import Request, Take
-from dia_demo.services.voices.choice import with_voices
+from dia_demo.services.voices.choice import add_voices
 from dia_demo.services.voices.keep import WHOLE, Part, keep_recording, keep_take
 from dia_demo.services.voices.kept import KeptVoices
-from dia_demo.ui.runs import Sessions, Updates
+from dia_demo.services.voices.parts import is_joined, keep_part
+from dia_demo.ui.dialogue.answers import kept_dialogue, run_of
+from dia_demo.ui.runs import Sessions, Updates, visitor_of
 from dia_demo.ui.voices.layout import KeepPanel, VoiceMenus, choices_of
 
+ADDRESS_VOICES = 100
 SAMPLE = "[S1] Hello, this is how I sound."
 
 
@@ -35,11 +38,14 @@ class VoiceHandlers:
     def __init__(self, synthesis: Synthesis, voices: VoiceMenus, panel: KeepPanel) -> None:
         self.synthesis, self.voices, self.panel = synthesis, voices, panel
         self.sessions = Sessions()
+        self._allowance = Allowance(ADDRESS_VOICES, "voices")
 
     def refresh(self, key: object, model: str, one: object, two: object, kept: object) -> Updates:
         """The voices that the menus offer; a choice that is no longer offered is the seed's."""
         voices = self._kept(key)
-        choices = choices_of(self.synthesis.models[model], voices.list())
+        choices = choices_of(
+            self.synthesis.models[model], voices.list(), self.synthesis.speed.prompt_seconds
+        )
         values = {value for _, value in choices}
         updates: Updates = {
             # Without a value where it stays: the page may be about to restore another one.
@@ -48,7 +54,7 @@ class VoiceHandlers:
             else gr.update(choices=choices, value="")
             for menu, chosen in zip(self.voices.menus, (one, two), strict=True)
         }
-        own = [voice.name for voice in voices.own()] if is_key(key) else []
+        own = [voice.name for voice in voices.own_voices()] if is_key(key) else []
         chosen = kept if kept in own else next(iter(own), None)
         panel = self.panel
         for part in (panel.new_name, panel.rename, panel.export, panel.remove):
@@ -63,7 +69,7 @@ class VoiceHandlers:
         info = self.synthesis.models[model]
         params = replace(info.config.defaults, seed=0)
         asked = Request(SAMPLE, params, info, settings.runtime)
-        asked = with_voices(asked, [name], self._kept(key))
+        asked = add_voices(asked, [name], self._kept(key))
         self.synthesis.downloads.check_here(info)
         with (
             self.sessions.run(request) as cancel,
@@ -82,20 +88,31 @@ class VoiceHandlers:
         self.sessions.stop(request.session_hash)
 
     def keep_take(
-        self, key: object, name: str, take: str | None, start: str, end: str, words: str
+        self,
+        request: gr.Request,
+        key: object,
+        name: str,
+        take: str | None,
+        start: str,
+        end: str,
+        words: str,
     ) -> Updates:
         """Keep the voices of the take on show."""
 
         def make() -> VoiceFile:
             if not take:
                 raise InputError("There is no take yet: press Generate first.")
-            part = _part(start, end)
-            return keep_take(audio.read_metadata(Path(take)) or {}, name, part, words)
+            part, contents = _part(start, end), audio.read_metadata(Path(take)) or {}
+            if is_joined(contents) and is_key(key):
+                run = run_of(kept_dialogue(self.synthesis, key), self.synthesis)
+                return keep_part(run, contents, name, part, words)
+            return keep_take(contents, name, part, words)
 
-        return self._keep(key, make)
+        return self._keep(request, key, make)
 
     def keep_prompt(
         self,
+        request: gr.Request,
         key: object,
         name: str,
         sound: str | None,
@@ -118,15 +135,16 @@ class VoiceHandlers:
                 Path(sound), checked_name(name), said, info, has_consent=agreed, part=part
             )
 
-        return self._keep(key, make)
+        return self._keep(request, key, make)
 
-    def add_file(self, key: object, path: str) -> Updates:
+    def add_file(self, request: gr.Request, key: object, path: str) -> Updates:
         """Keep the voice of an uploaded voice file."""
-        return self._keep(key, lambda: VoiceFile.read(Path(path)))
+        return self._keep(request, key, lambda: VoiceFile.read(Path(path)))
 
-    def _keep(self, key: object, make: Callable[[], VoiceFile]) -> Updates:
+    def _keep(self, request: gr.Request, key: object, make: Callable[[], VoiceFile]) -> Updates:
         def work() -> str:
-            voice = self._own(key).add(make())
+            with self._allowance.spend(visitor_of(request)):
+                voice = self._own(key).add(make())
             return f"{voice.name} is kept: choose it as the voice of S1 or S2."
 
         return self._said(work)
@@ -172,12 +190,12 @@ class VoiceHandlers:
         return {panel.message: message} | cleared
 
     def _kept(self, key: object) -> KeptVoices:
-        return KeptVoices.of_person(self.synthesis.settings, key)
+        return KeptVoices.for_person(self.synthesis.settings, key)
 
     def _own(self, key: object) -> KeptVoices:
         """The person's own folder. Raises InputError for a page without a key."""
         if not is_key(key):
-            raise InputError("This browser keeps no data for the page, so no voice can be kept.")
+            raise InputError("This browser stores no data for the page, so no voice can be kept.")
         return self._kept(key)
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import gradio as gr
 
 from dia_demo.engine.family import ModelInfo
 from dia_demo.prompt.voice_file import LONGEST_NAME, LONGEST_TRANSCRIPT, SUFFIX, VoiceFile
+from dia_demo.services.wording import duration
 
 BY_SEED = "By the seed"
 Choices = list[tuple[str, str]]
@@ -44,14 +45,28 @@ class KeepPanel:
     message: gr.HTML
 
 
-def choices_of(info: ModelInfo, kept: Sequence[VoiceFile]) -> Choices:
-    """The entries of a menu: the seed's, the kept voices, and the model's own."""
+def choices_of(
+    info: ModelInfo,
+    kept: Sequence[VoiceFile],
+    cost: Callable[[ModelInfo, int], float | None] = lambda info, frames: None,
+) -> Choices:
+    """The entries of a menu: the seed's, the kept voices, and the model's own.
+
+    cost: the seconds that a voice of so many frames adds to the first take (see
+    `MachineSpeed.prompt_seconds`).
+    """
     own = () if info.config.voices is None else info.config.voices.voices
     return [
         (BY_SEED, ""),
-        *((f"{voice.name} ({voice.seconds:.0f} s, kept)", voice.name) for voice in kept),
+        *((_kept_text(voice, cost(info, len(voice.codes))), voice.name) for voice in kept),
         *((voice.name, voice.name) for voice in own),
     ]
+
+
+def _kept_text(voice: VoiceFile, cost: float | None) -> str:
+    """An entry with what the voice costs, if that is noticeable."""
+    added = "" if cost is None or cost < 1 else f", adds about {duration(cost)}"
+    return f"{voice.name} ({voice.seconds:.0f} s, kept{added})"
 
 
 def build_menus(info: ModelInfo) -> VoiceMenus:

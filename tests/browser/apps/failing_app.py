@@ -30,7 +30,8 @@ def main() -> None:
 
     Batch._sample = faulty
     settings = Settings.from_env()
-    serve(build_ui(Synthesis(settings)), settings)
+    synthesis = Synthesis(settings)
+    serve(build_ui(synthesis), synthesis)
 
 
 if __name__ == "__main__":

@@ -61,15 +61,15 @@ def main() -> None:
         register(event, fn and faulty(fn, number), inputs, outputs, *rest, **named)
 
     BlockFunction.__init__ = registered
-    settings = Settings.from_env()
-    page = build_ui(Synthesis(settings))
+    synthesis = Synthesis(Settings.from_env())
+    page = build_ui(synthesis)
     for block in page.blocks.values():
         if isinstance(block, gr.Button | gr.UploadButton | gr.Column | gr.Row | gr.Group):
             block.visible = True
         if isinstance(block, gr.Accordion):
             block.open = True
     page.config = page.get_config_file()
-    serve(page, settings)
+    serve(page, synthesis)
 
 
 if __name__ == "__main__":

@@ -49,7 +49,7 @@ def main() -> None:
     )
     settings = Settings.from_env()
     synthesis = Synthesis(settings, lambda device: accelerator)
-    serve(build_ui(synthesis), settings)
+    serve(build_ui(synthesis), synthesis)
 
 
 if __name__ == "__main__":

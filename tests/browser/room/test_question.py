@@ -19,6 +19,8 @@ from tests.helpers.page.lab_page import (
     zipped,
 )
 
+pytestmark = pytest.mark.long
+
 sync_api = pytest.importorskip("playwright.sync_api")
 
 DIA = "Dia-1.6B (0626)"
@@ -57,7 +59,6 @@ def test_the_form_is_one_sentence(open_window):
     assert not page.locator("#lab-first").is_visible()
 
 
-@pytest.mark.long
 def test_a_choice_may_overtake_the_description(open_window):
     """A description that was asked for before a menu got other choices has a value of the old."""
     window = open_window(DESKTOP)
@@ -83,7 +84,6 @@ def test_a_choice_may_overtake_the_description(open_window):
     note(page, "12 pairs to listen to")
 
 
-@pytest.mark.long
 def test_a_model_brings_its_own_defaults(open_window):
     page = compare_tab(open_window(DESKTOP))
     open_more(page)
@@ -138,7 +138,6 @@ def test_the_scripts_are_checked(open_window):
     report.get_by_role("button", name="Undo", exact=True).wait_for(state="hidden")
 
 
-@pytest.mark.long
 def test_names_end_before_the_arrow(open_window):
     page = compare_tab(open_window(PHONE))
     overlaps = page.evaluate(
@@ -154,13 +153,12 @@ def test_names_end_before_the_arrow(open_window):
     assert overlaps == []
 
 
-@pytest.mark.long
 def test_a_model_that_cannot_be_fetched_leaves_nothing_behind(open_window):
     page = compare_tab(open_window(DESKTOP))
     open_more(page)
     choose(page, "a-model", DIA)
     page.wait_for_function("document.querySelector('#lab-second input').value === '1.2'")
-    press(page, "Make the pairs")
+    press(page, "Generate pairs")
     page.locator("#lab-make-problem [role=alert]").wait_for()
     page.locator("#lab-make").wait_for()
     page.locator("#lab-kept input").click()
@@ -177,7 +175,6 @@ def ended(tmp_path_factory):
     return pairs
 
 
-@pytest.mark.long
 def test_a_result_can_be_taken_home(open_window, ended, tmp_path):
     """As CSV and as a zip, once it is revealed; its tables have no frames."""
     page = compare_tab(open_window(DESKTOP))
@@ -202,7 +199,6 @@ def test_a_result_can_be_taken_home(open_window, ended, tmp_path):
     assert frames == []
 
 
-@pytest.mark.long
 def test_deleting_asks_once(open_window, finished_pairs, tmp_path):
     page = compare_tab(open_window(DESKTOP))
     press(page, "Open")
@@ -222,7 +218,6 @@ def test_deleting_asks_once(open_window, finished_pairs, tmp_path):
     page.locator("#lab-make").wait_for()
 
 
-@pytest.mark.long
 def test_a_reload_brings_the_question_back(open_window):
     """After a reload the question stands as it was asked, with its menus."""
     page = compare_tab(open_window(DESKTOP))

@@ -120,6 +120,7 @@ def test_a_vote_has_the_name_of_its_text(room):
     assert room.locator(".lab-vote kbd").first.is_visible()
 
 
+@pytest.mark.long
 def test_digits_play_clips_until_shift_is_held(room):
     for key, clip in (("1", "1"), ("2", "2"), ("a", "1"), ("b", "2")):
         room.keyboard.press(key)
@@ -133,12 +134,14 @@ def test_digits_play_clips_until_shift_is_held(room):
     room.get_by_text("Pair 2 of 2").wait_for()
 
 
+@pytest.mark.long
 def test_keys_are_letters_while_a_note_is_typed(room):
     room.locator(".lab-note").press_sequentially("b 1 ")
     assert room.locator(".lab-note").input_value() == "b 1 "
     assert room.get_by_text("Pair 1 of 2").is_visible()
 
 
+@pytest.mark.long
 def test_repeat_plays_a_clip_until_it_is_paused(room):
     room.get_by_label("Repeat").check()
     room.keyboard.press("1")
@@ -149,6 +152,7 @@ def test_repeat_plays_a_clip_until_it_is_paused(room):
     room.locator(PLAYING).wait_for(state="detached")
 
 
+@pytest.mark.long
 def test_the_bar_moves_within_the_clip(long_room):
     bar = long_room.locator(".lab-position")
     bar.fill("3")
@@ -165,6 +169,7 @@ def test_the_bar_moves_within_the_clip(long_room):
     assert position(long_room) == pytest.approx(before + 2, abs=0.01)
 
 
+@pytest.mark.long
 def test_space_resumes_a_paused_clip_after_a_click(long_room):
     long_room.locator('.lab-clip[data-letter="A"]').click()
     long_room.wait_for_function("Number(document.querySelector('.lab-position').value) > 0.5")
@@ -176,6 +181,7 @@ def test_space_resumes_a_paused_clip_after_a_click(long_room):
     assert position(long_room) >= paused > 0.5, "it did not start over"
 
 
+@pytest.mark.long
 def test_the_end_heard_twice_counts_once(long_room):
     """Four of the seconds are still missing."""
     left = []
@@ -191,6 +197,7 @@ def test_the_end_heard_twice_counts_once(long_room):
     assert hint(long_room) == "Listen to both clips to the end before you vote."
 
 
+@pytest.mark.long
 def test_coverage_counts_every_second_once(chromium):
     page = chromium.new_page()
     source = (PAGE_FILES / "lab" / "coverage.js").read_text()
@@ -208,6 +215,7 @@ def test_coverage_counts_every_second_once(chromium):
     assert seconds == pytest.approx([1, 2, 2.5, 3, 3, 4, 6, 7])
 
 
+@pytest.mark.long
 def test_the_volume_check_is_not_listening(room):
     sample = room.get_by_role("button", name="Play a short sample")
     sample.click()
@@ -222,6 +230,7 @@ def test_the_volume_check_is_not_listening(room):
     assert room.locator(".lab-volume").count() == 0, "once is enough"
 
 
+@pytest.mark.long
 def test_a_lost_connection_loses_no_vote(chromium, home, finished_pairs, tmp_path):
     """A request that never arrives is repeated by the listener; one whose answer is lost counts.
 
@@ -252,6 +261,7 @@ def test_a_lost_connection_loses_no_vote(chromium, home, finished_pairs, tmp_pat
     context.close()
 
 
+@pytest.mark.long
 def test_the_room_takes_turns_with_other_players(long_room):
     """With a media element, as gradio's player is one."""
     silence = io.BytesIO()
@@ -268,6 +278,7 @@ def test_the_room_takes_turns_with_other_players(long_room):
     assert 0 < position(long_room) < 4, "it is paused, and not at its end"
 
 
+@pytest.mark.long
 def test_a_reload_brings_the_pair_back(long_room):
     page = long_room
     unfold(page, "1 · Set up")
@@ -317,6 +328,7 @@ def test_the_room_fits_a_narrow_screen(phone, finished_pairs, tmp_path, scheme):
     assert wide == []
     small = page.evaluate(
         """() => [...document.querySelectorAll(".lab-room button, .lab-room label, .lab-position")]
+          .filter((node) => node.offsetParent)
           .map((node) => [node.className, node.getBoundingClientRect()])
           .filter(([, box]) => box.height < 24 || box.width < 24)
           .map(([name]) => name)"""

@@ -18,6 +18,8 @@ from tests.helpers.page.browser import (
     wait_state,
 )
 
+pytestmark = pytest.mark.long
+
 sync_api = pytest.importorskip("playwright.sync_api")
 
 LONG = "\n".join(
@@ -33,7 +35,6 @@ def tracks_in(path) -> list[np.ndarray]:
         return [soundfile.read(BytesIO(archive.read(name)))[0] for name in archive.namelist()]
 
 
-@pytest.mark.long
 def test_a_long_script_is_made_in_parts(open_window):
     page = open_window(PHONE).open()
     assert page.locator("#parts").is_hidden()

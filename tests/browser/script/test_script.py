@@ -37,6 +37,7 @@ def dia_page(shared_page):
     shared_page.get_by_role("button", name="Use Dia-1.6B").wait_for()
 
 
+@pytest.mark.long
 def test_the_page_shows_the_script_as_the_model_reads_it(page):
     script = script_of(page)
     script.fill(CURLY)
@@ -44,6 +45,7 @@ def test_the_page_shows_the_script_as_the_model_reads_it(page):
     assert script.input_value() == CURLY, "what was written stays as it is"
 
 
+@pytest.mark.long
 def test_what_the_model_does_not_read_is_a_finding(dia_page):
     page, script = dia_page, script_of(dia_page)
     script.fill(CURLY)
@@ -53,6 +55,7 @@ def test_what_the_model_does_not_read_is_a_finding(dia_page):
     sync_api.expect(script).to_have_value(PLAIN)
 
 
+@pytest.mark.long
 def test_words_are_read_as_the_list_of_pronunciations_says_also_after_a_reload(page):
     write_script(page, "[S1] Hello, Nguyen, how are you? [S2] Fine. [S1]")
     unfold(page, "Pronunciations")
@@ -71,13 +74,13 @@ def test_words_are_read_as_the_list_of_pronunciations_says_also_after_a_reload(p
 
 
 def test_a_finding_is_repaired_by_one_click(page):
-    text = "[S1] Hello there. [S2] Hi, how are you?"
-    write_script(page, text)
-    press(page, "Add [S1] at the end")
+    write_script(page, "[S2] Hello there. [S1] Hi, how are you?")
+    press(page, "Swap the two speakers")
     script = script_of(page)
-    sync_api.expect(script).to_have_value(f"{text} [S1]")
+    sync_api.expect(script).to_have_value("[S1] Hello there. [S2] Hi, how are you?")
 
 
+@pytest.mark.long
 def test_fix_all_makes_every_repair(dia_page):
     page = dia_page
     write_script(page, "[S1] Hello (giggles). [S2] Hi (coughing), how are you?")
@@ -92,6 +95,7 @@ def test_fix_all_makes_every_repair(dia_page):
 # Undo
 
 
+@pytest.mark.long
 def test_an_example_is_undone_by_ctrl_z(page):
     script = script_of(page)
     write_script(page, "")
@@ -102,6 +106,7 @@ def test_an_example_is_undone_by_ctrl_z(page):
     sync_api.expect(script).to_have_value("[S1] What I typed myself. [S2]")
 
 
+@pytest.mark.long
 def test_a_repair_is_undone_by_ctrl_z(dia_page):
     page = dia_page
     script = script_of(page)
@@ -114,6 +119,7 @@ def test_a_repair_is_undone_by_ctrl_z(dia_page):
         sync_api.expect(script).to_have_value(text)
 
 
+@pytest.mark.long
 def test_undo_beside_the_counts_takes_back_step_by_step(page):
     script, undo = script_of(page), page.get_by_role("button", name="Undo", exact=True)
     write_script(page, "")
@@ -130,10 +136,11 @@ def test_undo_beside_the_counts_takes_back_step_by_step(page):
     undo.wait_for(state="hidden")
 
 
+@pytest.mark.long
 def test_typing_after_a_repair_ends_its_undo(page):
     """The button would take away what was typed."""
-    write_script(page, "[S1] Hello. [S2] Hi.")
-    press(page, "Add [S1] at the end")
+    write_script(page, "[S2] Hello. [S1] Hi.")
+    press(page, "Swap the two speakers")
     undo = page.get_by_role("button", name="Undo", exact=True)
     undo.wait_for()
     script_of(page).press("End")
@@ -172,9 +179,8 @@ def test_the_choice_to_normalise_is_remembered(open_window):
 # Chips at Generate
 
 
-@pytest.mark.parametrize(
-    "size", [None, pytest.param(PHONE, marks=pytest.mark.long)], ids=["desktop", "phone"]
-)
+@pytest.mark.long
+@pytest.mark.parametrize("size", [None, PHONE], ids=["desktop", "phone"])
 def test_a_kept_seed_is_shown_at_generate(open_window, size):
     page = open_window(**({} if size is None else {"size": size})).open()
     assert page.locator(".chip").count() == 0

@@ -13,6 +13,8 @@ import soundfile
 from tests.helpers.page.browser import press, script_of, unfold, wait_state, write_script
 from tests.helpers.voices import write_voice
 
+pytestmark = pytest.mark.long
+
 sync_api = pytest.importorskip("playwright.sync_api")
 
 WORDS = "[S1] We walk along the river and talk. [S1]"
@@ -53,7 +55,6 @@ def add_prompt(page, path) -> str:
     return waiting.value.url
 
 
-@pytest.mark.long
 def test_a_voice_prompt_outlives_a_reload_with_its_words(open_window, memo):
     page = open_window().open()
     add_prompt(page, memo)
@@ -75,7 +76,6 @@ def test_a_voice_prompt_outlives_a_reload_with_its_words(open_window, memo):
     page.get_by_text(re.compile(r"\b13 of [\d,]+ bytes")).wait_for()
 
 
-@pytest.mark.long
 def test_words_of_a_lost_voice_prompt_are_gone_too(open_window, memo):
     page = open_window().open()
     address = add_prompt(page, memo)
@@ -99,7 +99,6 @@ def test_words_without_a_voice_prompt_are_said_to_be_unused(open_window):
     page.get_by_text(re.compile(r"\b13 of [\d,]+ bytes")).wait_for()
 
 
-@pytest.mark.long
 def test_a_recording_that_nothing_here_decodes_is_refused(open_window, tmp_path):
     """As by programs and the command line, also where this browser can play it."""
     page, name, kind = open_window().open(), "memo.m4a", "audio/mp4"

@@ -10,13 +10,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import pytest
-from axe_playwright_python.base import AXE_SCRIPT
 from PIL import Image
 
 from dia_demo.services.bench.plan import BenchPlan
 from dia_demo.services.bench.report import BenchReport, FailedRun
 from dia_demo.services.measurements.types import CodecResult
-from dia_demo.ui.machine_html import report_html
+from dia_demo.ui.machine.html import report_html
+from tests.helpers.page.accessibility import small_controls, violations
 from tests.helpers.page.browser import (
     DESKTOP,
     Watch,
@@ -28,6 +28,8 @@ from tests.helpers.page.browser import (
 )
 from tests.helpers.page.lab_page import WAIT, hear, open_zip, vote, zipped
 from tests.helpers.stand_ins.bench_stubs import CODEC, hardware_result, run_result
+
+pytestmark = pytest.mark.long
 
 pytest.importorskip("playwright.sync_api")
 
@@ -45,30 +47,12 @@ BENCH_REPORT = BenchReport(
 # Places do not depend on the colours: dark, the narrowest and the widest are enough.
 VISITS = [
     pytest.param(("light", (320, 1440)), id="light"),
-    pytest.param(("light", (390, 820, 1600)), id="other widths", marks=pytest.mark.long),
-    pytest.param(("dark", (320, 1600)), id="dark", marks=pytest.mark.long),
+    pytest.param(("light", (390, 820, 1600)), id="other widths"),
+    pytest.param(("dark", (320, 1600)), id="dark"),
 ]
 SHORT = "[S1] Hello there. How are you? [S2] I am fine, thank you. [S1]"
 WITH_FINDINGS = "[S1] Hello [S2] Hi. (lauhgs) [S2] What? [S3]"
-# target-size (24 px, WCAG 2.5.8) is off by default.
-AXE = """async () => {
-  // A button that has just been enabled fades in.
-  await Promise.allSettled(document.getAnimations().map(({ finished }) => finished));
-  const options = { resultTypes: ["violations"], rules: { "target-size": { enabled: true } } };
-  const { violations } = await axe.run(document, options);
-  return violations
-    .filter(({ impact }) => impact === "serious" || impact === "critical")
-    .flatMap(({ id, nodes }) => nodes.map((node) => `${id}: ${node.target} ${node.html}`));
-}"""
 UNFOLD = "for (const fold of document.querySelectorAll('details')) fold.open = true"
-# Controls that are smaller than 24 px in one direction. Links in text may be as high as a line.
-SMALL = """() => [...document.querySelectorAll("a[href], button, input, textarea, summary")]
-  .filter((node) => !(node.matches("a") && node.closest("p, li, td")))
-  .map((node) => (node.matches("[type=checkbox], [type=radio]") && node.closest("label")) || node)
-  .filter((node) => node.checkVisibility({ checkOpacity: true, checkVisibilityCSS: true }))
-  .map((node) => [node.outerHTML.slice(0, 120), node.getBoundingClientRect()])
-  .filter(([, { width, height }]) => Math.min(width, height) > 1 && Math.min(width, height) < 24)
-  .map(([html, { width, height }]) => `${width} x ${height}: ${html}`)"""
 HEADINGS = """() => Object.fromEntries([...document.querySelectorAll("h2")]
   .filter((heading) => heading.checkVisibility())
   .map((heading) => heading.querySelector("span") || heading)
@@ -112,7 +96,6 @@ def visit(request, chromium, home, finished_pairs, tmp_path_factory) -> Iterator
     watch = Watch(context, home)
     page = watch.open()
     page.set_default_timeout(WAIT)
-    page.evaluate(AXE_SCRIPT)
     seen = Visit(above_the_track(page))
     packed = zipped(finished_pairs, tmp_path_factory.mktemp("zip"))
     for state in states(page, packed):
@@ -120,8 +103,8 @@ def visit(request, chromium, home, finished_pairs, tmp_path_factory) -> Iterator
         for width in widths:
             page.set_viewport_size({"width": width, "height": 900})
             overflow = page.evaluate("document.documentElement.scrollWidth - innerWidth")
-            places, small = page.evaluate(PLACES), page.evaluate(SMALL)
-            seen.views.append(View(state, width, overflow, places, small, page.evaluate(AXE)))
+            places, small = page.evaluate(PLACES), small_controls(page)
+            seen.views.append(View(state, width, overflow, places, small, violations(page)))
         page.set_viewport_size(DESKTOP)
     context.close()
     assert watch.errors == [] and watch.outside == []
@@ -149,7 +132,7 @@ def states(page, packed) -> Iterator[str]:
     write_script(page, WITH_FINDINGS)
     yield "generate"
     open_tab(page, "Compare")
-    page.get_by_role("button", name="Make the pairs").wait_for()
+    page.get_by_role("button", name="Generate pairs").wait_for()
     unfold(page, "Scripts, seeds and other settings")
     yield "compare form"
     open_zip(page, packed)

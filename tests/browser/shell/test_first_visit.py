@@ -1,4 +1,4 @@
-"""The first visit: what is transferred, and the ways to the documentation of the API."""
+"""The first visit: that it fits, what is transferred, and the ways to the API's documentation."""
 
 from __future__ import annotations
 
@@ -8,12 +8,25 @@ from pathlib import Path
 
 import pytest
 
-from tests.helpers.page.browser import open_tab
+from tests.helpers.long import long_after
+from tests.helpers.page.browser import DESKTOP, PHONE, open_tab
 from tests.helpers.page.lab_page import WAIT
 
 pytest.importorskip("playwright.sync_api")
 
 MOST_BYTES = 800_000
+
+
+@pytest.mark.parametrize("size", long_after(1, [DESKTOP, PHONE]), ids=["desktop", "phone"])
+def test_the_page_fits_the_window(open_window, size):
+    page = open_window(size).open()
+    assert page.evaluate("document.documentElement.scrollWidth") <= size["width"]
+    assert "a small synthetic voice for trying" in page.locator("#speaker").inner_text()
+    assert page.get_by_label("Intel XPU (experimental)").is_disabled()
+    assert not page.get_by_label("Intel XPU (experimental)").is_checked()
+    page.get_by_role("tab", name="About").click()
+    page.get_by_text("How it sounds says nothing about").wait_for()
+    assert page.evaluate("document.documentElement.scrollWidth") <= size["width"]
 
 
 def test_a_cold_load_is_small(open_window):
@@ -38,6 +51,7 @@ def test_the_browser_shows_our_title_beside_our_icon(shared_page):
     assert answer.headers["content-type"] == "image/png"
 
 
+@pytest.mark.long
 def test_keys_are_named_in_a_tooltip(shared_page):
     """A touch screen shows none."""
     page = shared_page
@@ -66,6 +80,7 @@ def test_the_footer_opens_the_api_page(api_window):
     documentation(page).wait_for()
 
 
+@pytest.mark.long
 def test_a_link_to_the_api_page_opens_it(api_window):
     page = api_window.context.new_page()
     page.goto(f"{api_window.home}/?view=api")
@@ -87,6 +102,7 @@ def test_the_example_for_programs_runs(api_window, tmp_path):
     documentation(page).wait_for()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("width", [390, 1440])
 def test_a_link_explains_why_the_xpu_is_off(shared_page, width):
     page = shared_page

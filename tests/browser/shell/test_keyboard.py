@@ -17,6 +17,8 @@ from tests.helpers.page.browser import (
 )
 from tests.helpers.page.lab_page import heard, ready, vote
 
+pytestmark = pytest.mark.long
+
 sync_api = pytest.importorskip("playwright.sync_api")
 
 OVER = ("done", "cut")
@@ -92,6 +94,10 @@ def test_a_take_from_load_to_download(recorded):
     wait_focus(page, "#precision input")
     sync_api.expect(page.get_by_role("listbox")).to_have_count(1)  # its own
     page.keyboard.press("Tab")
+    wait_focus(page, ".add-turn")
+    page.keyboard.press("Tab")
+    wait_focus(page, ".swap-speakers")
+    page.keyboard.press("Tab")
     wait_focus(page, "#voice-s1 input")
     sync_api.expect(page.get_by_role("listbox")).to_have_count(1)
     page.keyboard.press("Tab")
@@ -128,7 +134,6 @@ def test_a_take_from_load_to_download(recorded):
     assert waiting.value.suggested_filename.endswith(".wav")
 
 
-@pytest.mark.long
 def test_stop_and_failure_keep_the_focus(recorded, slow):
     page = recorded(slow)
     tab_to(page, "#generate")
@@ -171,7 +176,6 @@ def test_what_disappears_hands_the_focus_on(recorded):
     page.wait_for_function("document.activeElement !== document.body")
 
 
-@pytest.mark.long
 def test_the_benchmark_hands_the_focus_to_stop_and_back(recorded):
     page = recorded()
     open_tab(page, "Machine")
@@ -199,7 +203,6 @@ def type_over(page, selector: str, text: str) -> None:
     page.keyboard.type(text)
 
 
-@pytest.mark.long
 def test_a_comparison_from_its_form_to_the_verdict(recorded):
     page = recorded()
     go_to_tab(page, "Compare")
@@ -241,7 +244,6 @@ def test_a_comparison_from_its_form_to_the_verdict(recorded):
     assert waiting.value.suggested_filename.endswith(".zip")
 
 
-@pytest.mark.long
 def test_about_is_read_from_its_first_part_to_its_last(recorded):
     """Everything that unfolds can be reached and opened, and the focus stays on it."""
     page = recorded()

@@ -8,6 +8,8 @@ import pytest
 
 from tests.helpers.page.browser import press, unfold, wait_state, write_script
 
+pytestmark = pytest.mark.long
+
 sync_api = pytest.importorskip("playwright.sync_api")
 
 

@@ -20,6 +20,8 @@ from tests.helpers.page.browser import (
     write_script,
 )
 
+pytestmark = pytest.mark.long
+
 sync_api = pytest.importorskip("playwright.sync_api")
 
 OVER = ("done", "cut")
@@ -108,7 +110,6 @@ def position(page) -> float:
     return float(page.evaluate(f"{PLAYER}.position"))
 
 
-@pytest.mark.long
 def test_one_press_is_enough_to_hear_it(strict_page):
     page = strict_page().open()
     write_script(page, SCRIPT)
@@ -150,7 +151,6 @@ def test_the_finished_take_goes_on_where_it_was_heard(open_window):
     assert wait_player(page, "playing")
 
 
-@pytest.mark.long
 def test_a_pause_outlasts_the_end_of_the_run(open_window, slow):
     page = open_window(at=slow).open()
     write_script(page, TURNS)
@@ -169,7 +169,6 @@ def test_a_pause_outlasts_the_end_of_the_run(open_window, slow):
     assert slider.get_attribute("aria-valuetext").startswith(f"{round(paused + 1)} of ")
 
 
-@pytest.mark.long
 def test_a_press_on_the_waveform_goes_on_from_there(open_window):
     page = open_window().open()
     write_script(page, SCRIPT)
@@ -181,9 +180,11 @@ def test_a_press_on_the_waveform_goes_on_from_there(open_window):
     wave = page.get_by_label("Position").bounding_box()
     page.mouse.click(wave["x"] + 0.8 * wave["width"], wave["y"] + wave["height"] / 2)
     assert position(page) >= 0.75 * length
+    # The words around the one that is heard are below it.
+    words = page.locator(".player-words").inner_text()
+    assert words.startswith("S") and words[3:] in SCRIPT
 
 
-@pytest.mark.long
 def test_a_slow_machine_waits_until_it_can_play_without_a_gap(open_window, slow):
     watch = open_window(at=slow, is_new=True)
     watch.context.add_init_script(NOTE_PIECES)
@@ -205,7 +206,6 @@ def test_a_slow_machine_waits_until_it_can_play_without_a_gap(open_window, slow)
         assert following["when"] == pytest.approx(piece["when"] + piece["seconds"], abs=1e-4)
 
 
-@pytest.mark.long
 def test_at_half_speed_it_is_heard_at_half_speed(open_window):
     watch = open_window(is_new=True)
     watch.context.add_init_script(NOTE_PIECES)
@@ -227,7 +227,6 @@ def test_at_half_speed_it_is_heard_at_half_speed(open_window):
     assert soundfile.info(waiting.value.path()).duration == pytest.approx(made, abs=0.06)
 
 
-@pytest.mark.long
 def test_who_does_not_wait_can_listen_now(open_window, slow):
     page = open_window(at=slow).open()
     write_script(page, TURNS)
@@ -241,7 +240,6 @@ def test_who_does_not_wait_can_listen_now(open_window, slow):
     wait_state(page, "stopped", *OVER)
 
 
-@pytest.mark.long
 def test_a_browser_that_starts_no_sound_offers_it(strict_page):
     watch = strict_page(PRESS_WITHOUT_A_PERSON)
     page = watch.context.new_page()
@@ -253,7 +251,6 @@ def test_a_browser_that_starts_no_sound_offers_it(strict_page):
     wait_heard(page, 0.3)
 
 
-@pytest.mark.long
 def test_the_switch_is_remembered(open_window):
     page = open_window().open()
     switch = page.get_by_label("Play as it is made")

@@ -6,6 +6,8 @@ import pytest
 
 from tests.helpers.page.browser import press, unfold, wait_state, write_script
 
+pytestmark = pytest.mark.long
+
 sync_api = pytest.importorskip("playwright.sync_api")
 
 # Seconds of speech, so that it still plays when something else is started.
@@ -33,7 +35,6 @@ def test_an_earlier_take_and_the_player_take_turns(open_window):
     sync_api.expect(earlier).to_have_text("Play")
 
 
-@pytest.mark.long
 def test_an_earlier_take_pressed_twice_at_once_is_silent(open_window):
     page = open_window().open()
     page.evaluate(

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dia_demo.audio import integrated_loudness
-from dia_demo.engine.turns.loudness import LOUDNESS, PEAK, TurnLoudness, limited
+from dia_demo.engine.turns.loudness import LOUDNESS, PEAK, TurnLoudness, limit_peaks
 from dia_demo.loudness import true_peak
 
 RATE = 16000
@@ -63,5 +63,5 @@ def test_silence_stays_silence():
 
 def test_what_is_not_loud_is_not_changed_by_the_limit():
     samples = np.linspace(-0.75, 0.75, 999, dtype=np.float32)
-    np.testing.assert_array_equal(limited(samples), samples)
-    assert np.abs(limited(np.linspace(-4, 4, 999, dtype=np.float32))).max() <= PEAK
+    np.testing.assert_array_equal(limit_peaks(samples), samples)
+    assert np.abs(limit_peaks(np.linspace(-4, 4, 999, dtype=np.float32))).max() <= PEAK

@@ -11,7 +11,9 @@ from dia_demo.engine.row import Row
 from dia_demo.engine.scheduler import run_to_end
 from dia_demo.engine.turns.passages import passages
 from dia_demo.engine.turns.voices import TurnVoices, marks_in_prompt
+from dia_demo.prompt.voice_traits import VoiceTraits
 from dia_demo.text.script import encode_script
+from tests.helpers.long import long_after
 from tests.helpers.models.checkpoints import load
 from tests.helpers.models.known import EMBEDDED_FOLDER
 
@@ -33,7 +35,8 @@ def make_row(script, *, prompt=None, said="", semitones=None, **params) -> Row:
     text = encode_script(script, said)
     params = replace(CONFIG.defaults, max_tokens=400, **params)
     length = len(encode_script(said)) if said else 0
-    return Row(CONFIG, text, params, prompt, None, length, semitones)
+    voice = None if semitones is None else VoiceTraits(semitones)
+    return Row(CONFIG, text, params, prompt, None, length, voice)
 
 
 def marks_of(codes) -> list[int]:
@@ -53,12 +56,13 @@ def voices_of(codes) -> list[str | None]:
 # Whole takes
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("temperature", [0.0, 0.1, 1.0])
 def test_every_turn_has_its_speakers_voice(model, temperature):
     rows = [make_row(TURNS, seed=seed, temperature=temperature) for seed in range(6)]
     run_to_end(model, rows)
     for seed, row in enumerate(rows):
-        one, two = (voice.name for voice in TABLE.drawn(seed))
+        one, two = (voice.name for voice in TABLE.draw(seed))
         assert row.voices == (one, two)
         assert voices_of(row.codes()) == [one, two, one, two]
 
@@ -79,9 +83,10 @@ def test_the_voices_do_not_depend_on_the_settings():
 def test_a_script_of_the_second_speaker_has_the_second_voice(model):
     row = make_row("[S2] Look at it.", seed=3)
     run_to_end(model, [row])
-    assert voices_of(row.codes()) == [TABLE.drawn(3)[1].name]
+    assert voices_of(row.codes()) == [TABLE.draw(3)[1].name]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("semitones", [None, 4.0, 13.0])
 def test_prompted_speakers_keep_the_prompts_voice_and_others_get_theirs(model, semitones):
     words = "[S1] Put the blue cup on the shelf."
@@ -90,12 +95,13 @@ def test_prompted_speakers_keep_the_prompts_voice_and_others_get_theirs(model, s
     prompt = said.codes().astype(np.int64)
     row = make_row(TURNS, prompt=prompt, said=words, semitones=semitones, seed=3)
     run_to_end(model, [row])
-    two = TABLE.drawn(3)[1] if semitones is None else TABLE.drawn_beside(3, semitones)
+    two = TABLE.draw(3)[1] if semitones is None else TABLE.draw_apart_from(3, semitones)
     assert row.voices == (None, two.name)
-    one = TABLE.drawn(2)[0]  # The prompt is a take of this model, so its mark is known.
+    one = TABLE.draw(2)[0]  # The prompt is a take of this model, so its mark is known.
     assert voices_of(row.codes()) == [one.name, two.name, one.name, two.name]
 
 
+@pytest.mark.long
 def test_speakers_of_a_prompt_without_marks_get_none(model):
     words = "[S1] Put the blue cup on the shelf."
     said = make_row(words, seed=2)
@@ -105,11 +111,12 @@ def test_speakers_of_a_prompt_without_marks_get_none(model):
     assert voices_of(row.codes())[::2] == [None, None]
 
 
+@pytest.mark.long
 def test_the_marks_of_a_prompt_of_both_speakers_are_found(model):
     rows = [make_row(TURNS, seed=seed) for seed in range(3)]
     run_to_end(model, rows)
     for seed, row in enumerate(rows):
-        one, two = TABLE.drawn(seed)
+        one, two = TABLE.draw(seed)
         text, codes = encode_script(TURNS), row.codes()
         assert marks_in_prompt(codes, text, TABLE) == {1: one.mark, 2: two.mark}
         # Its words say something else than its turns, or two speakers had one voice.
@@ -117,6 +124,7 @@ def test_the_marks_of_a_prompt_of_both_speakers_are_found(model):
         assert marks_in_prompt(codes[:40], text, TABLE) == {}
 
 
+@pytest.mark.long
 def test_without_a_transcript_nobody_gets_a_mark_and_the_turns_are_followed(model):
     said = make_row("[S1] Put the blue cup on the shelf.", seed=2)
     run_to_end(model, [said])
@@ -298,7 +306,7 @@ def test_a_sentence_that_begins_like_a_turn_is_none():
     assert reading.turns.surplus(reading.frame) == 0
 
 
-@pytest.mark.parametrize("prompted", [False, True])
+@pytest.mark.parametrize("prompted", long_after(1, [False, True]))
 def test_a_whole_take_has_the_turns_of_its_script(model, prompted):
     said = "[S1] Put the blue cup on the shelf." if prompted else ""
     prompt = None

@@ -17,9 +17,9 @@ from dia_demo.checkpoint_files import INDEX, SAFETENSORS
 from dia_demo.config import DecoderConfig, EncoderConfig, ModelConfig
 from dia_demo.engine.row import Row
 from dia_demo.engine.scheduler import run_to_end
-from dia_demo.model import checkpoint
 from dia_demo.model.dia import Dia
 from dia_demo.model.linear import Kernel
+from dia_demo.model.weights import checkpoint
 from dia_demo.task import result_of
 from tests.helpers.models.known import NANO
 from tools.make_random_dia import write_checkpoint
@@ -46,6 +46,13 @@ SMALL = ModelConfig(
     ),
     delay_pattern=(0, 2, 3),
 )
+# Kernels and precisions that `pytest` alone tries, where a test takes all of them in turn.
+SHORT = {
+    ("compiled, dot products", "int8"),
+    ("compiled", "float32"),
+    ("compiled", "int8"),
+    ("plain", "float32"),
+}
 # What the embedded voice generates with unless other values are given.
 NANO_DEFAULTS = NANO.config.defaults
 # A codec of SMALL's three channels of 64 codes: 62.5 frames of 256 samples a second.
@@ -71,9 +78,15 @@ def threads_for(kernel: Kernel) -> int:
     return 2 if kernel.compiled else 1
 
 
-def marks_for(kernel) -> list:
+def marks_for(kernel: Kernel) -> list:
     """The marks of a test's parameter with this kernel."""
     return [pytest.mark.kernels] if kernel.compiled else []
+
+
+def marks_for_case(kernel: Kernel, precision: str) -> list:
+    """The same with a precision: but for one or two of each kind, such tests are long."""
+    is_short = (kernel.name, precision) in SHORT
+    return marks_for(kernel) if is_short else [*marks_for(kernel), pytest.mark.long]
 
 
 def write_small(

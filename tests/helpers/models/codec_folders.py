@@ -28,7 +28,7 @@ def write_codec(folder, kwargs, tensors):
 
 def dac_model(seed=0):
     """A dac.DAC with its weight norm, its weights large enough to make a difference."""
-    with files.quiet(), torch.random.fork_rng(devices=[]):
+    with files.ignore_dac_warnings(), torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         model = files.import_dac().DAC(**NATIVE).eval()
     generator = torch.Generator().manual_seed(seed)

@@ -10,8 +10,8 @@ import pytest
 
 from dia_demo.checkpoint_config import read_model_config
 from dia_demo.config import RuntimeConfig
-from dia_demo.engine.calibration import make_takes
 from dia_demo.engine.engine import Engine
+from dia_demo.engine.loading.calibration import make_takes
 from dia_demo.errors import InputError
 from dia_demo.families.resolve import resolve
 from dia_demo.model.loading import Calibrator, load_model

@@ -9,10 +9,10 @@ import pytest
 from torch import Tensor
 
 from dia_demo.config import ModelConfig
-from dia_demo.model import checkpoint, packed_cache
 from dia_demo.model.cpu_model import CpuModel
 from dia_demo.model.dia import Dia
 from dia_demo.model.linear import KERNELS
+from dia_demo.model.weights import checkpoint, packed_cache
 from dia_demo.task import result_of
 from tests.helpers.models.checkpoints import SMALL, random_codes, threads_for
 

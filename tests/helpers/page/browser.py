@@ -10,7 +10,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -43,17 +43,23 @@ def find_chromium(bundled: str) -> str | None:
 
 
 @contextmanager
-def running_app(folder: Path, port: int | None = None, module: str = "", **given: str):
+def running_app(
+    folder: Path,
+    port: int | None = None,
+    module: str = "",
+    options: Sequence[str] = (),
+    **given: str,
+):
     """`python app.py` on a free port, offline, with all it writes in `folder`; yields its URL.
 
-    module: an app to run in its place, by its module's name.
+    module: an app to run in its place, by its module's name. options: of its command line.
     given: environment variables beside or above the usual.
     """
     port = port or free_port()
     env = app_environment(folder, port) | {"DIA_CACHE": str(known_machine(folder))} | given
     log = folder / "app.log"
     with open(log, "w") as output:
-        command = [sys.executable, *(["-m", module] if module else ["app.py"])]
+        command = [sys.executable, *(["-m", module] if module else ["app.py"]), *options]
         app = subprocess.Popen(command, cwd=ROOT, env=env, stdout=output, stderr=output)
         try:
             url = f"http://127.0.0.1:{port}"
@@ -62,7 +68,7 @@ def running_app(folder: Path, port: int | None = None, module: str = "", **given
         finally:
             app.terminate()
             try:
-                app.wait(timeout=20)
+                app.wait(timeout=120)
             except subprocess.TimeoutExpired:
                 app.kill()
                 app.wait()
@@ -97,6 +103,10 @@ def wait_until_up(url: str, app: subprocess.Popen, log: Path) -> None:
     raise RuntimeError(f"the app did not answer within {START_SECONDS} s:\n{log.read_text()}")
 
 
+# On a busy machine.
+WAIT_MS = 300_000
+
+
 class Watch:
     """Opens pages and notes what must not happen: console errors, requests that leave here."""
 
@@ -106,7 +116,7 @@ class Watch:
         self.errors: list[str] = []
         self.outside: list[str] = []
         self.key: str | None = None  # Of `windows.Windows`.
-        context.set_default_timeout(120_000)
+        context.set_default_timeout(WAIT_MS)
         context.on("request", self._request)
         context.on("response", self._response)
 
@@ -176,7 +186,14 @@ def write_script(page, text: str, max_tokens: int | None = None) -> None:
 
 def choose(page, label: str, option: str) -> None:
     page.get_by_label(label, exact=True).click()
-    page.get_by_role("option", name=option).click()
+    choose_option(page, option)
+
+
+def choose_option(page, option: str) -> None:
+    """Choose the first option of an open menu whose name begins so."""
+    # Playwright takes a slash for the end of the expression.
+    beginning = re.escape(option).replace("/", r"\/")
+    page.get_by_role("option", name=re.compile(f"^{beginning}")).first.click()
 
 
 def press(page, name: str) -> None:

@@ -6,7 +6,7 @@ import json
 import urllib.request
 from functools import partial
 
-from tests.helpers.page.browser import open_tab
+from tests.helpers.page.browser import open_tab, unfold
 
 
 class Failing:
@@ -14,7 +14,7 @@ class Failing:
 
     def __init__(self, url: str, fault) -> None:
         self.url, self.fault = url, fault
-        with urllib.request.urlopen(f"{url}/config", timeout=60) as answer:
+        with urllib.request.urlopen(f"{url}/config", timeout=180) as answer:
             config = json.load(answer)
         self.names = {one["id"]: one["props"].get("elem_id") for one in config["components"]}
         self.all = {event["id"]: event for event in config["dependencies"]}
@@ -32,6 +32,8 @@ def press_id(page, name: str) -> None:
     """A press on a button, whatever the program thinks of it at the moment."""
     tabs = {"lab": "Compare", "machine": "Machine"}
     open_tab(page, tabs.get(name.split("-")[0], "Generate"))
+    if name.startswith("lab-panel"):
+        unfold_panels(page)
     page.locator(f"button#{name}, #{name} button").first.wait_for(state="attached")
     page.evaluate(
         """(name) => {
@@ -41,6 +43,20 @@ def press_id(page, name: str) -> None:
         }""",
         name,
     )
+
+
+def unfold_panels(page) -> None:
+    """What is folded on the card of tests with many listeners is not on the page."""
+    unfold(page, "Many listeners")
+    unfold(page, "Leave a listener out")
+
+
+def press_until_done(page, name: str) -> None:
+    """A press that the page may ask to confirm with a second one."""
+    press_id(page, name)
+    question = page.locator(f"button#{name}", has_text="Press again")
+    if question.count():
+        question.dispatch_event("click")
 
 
 def type_into(page, name: str, tab: str) -> None:
@@ -69,34 +85,29 @@ def press_in_list(page, text: str) -> None:
     page.locator(".earlier").get_by_role("button", name=text).first.click()
 
 
-def repair(page, name: str, tab: str) -> None:
-    open_tab(page, tab)
+def press_new_button(page, where: str, name: str, **data) -> None:
+    """A press on a button as the program would add it to the last of these elements."""
     page.evaluate(
-        """(name) => {
+        """([where, name, data]) => {
           const button = document.createElement("button");
-          button.className = "repair";
-          Object.assign(button.dataset, { code: "x", index: 0 });
-          document.querySelector(`#${name} .report`).append(button);
+          button.className = name;
+          Object.assign(button.dataset, data);
+          [...document.querySelectorAll(where)].at(-1).append(button);
           button.click();
           button.remove();
         }""",
-        name,
+        [where, name, data],
     )
+
+
+def repair(page, name: str, tab: str) -> None:
+    open_tab(page, tab)
+    press_new_button(page, f"#{name} .report", "repair", code="x", index=0)
 
 
 def press_in_card(page) -> None:
     """A press on a button of the download's card, which is empty here."""
-    open_tab(page, "Generate")
-    page.evaluate(
-        """() => {
-          const button = document.createElement("button");
-          button.dataset.action = "cancel";
-          const [inner] = [...document.querySelectorAll("#download div")].slice(-1);
-          inner.append(button);
-          button.click();
-          button.remove();
-        }"""
-    )
+    press_new_button(page, "#download div", "", action="cancel")
 
 
 def press_in_parts(page) -> None:
@@ -112,6 +123,21 @@ def make_again(page, files) -> None:
     page.locator("#script textarea").fill(script)
     run_of_generate(page)
     page.locator(".part-again:enabled").first.click()
+
+
+def press_candidate(page, button: str) -> None:
+    """A press on a button of the first candidate that has it."""
+    open_tab(page, "Generate")
+    buttons = page.locator(f"#candidates .candidate-{button}:enabled")
+    if not buttons.count():
+        press_id(page, "make-candidates")
+    buttons.first.click(timeout=60_000)
+
+
+def choose_preset(page) -> None:
+    """Another one than before, in any case."""
+    open_tab(page, "Generate")
+    page.locator("#preset input:not(:checked)").first.check()
 
 
 def free_seed(page) -> None:
@@ -155,10 +181,24 @@ def download(page, name: str, files) -> None:
     press_id(page, name)
 
 
-def delete(page) -> None:
+def choose_test(page) -> None:
+    """A test with many listeners, of the shared comparison."""
     open_shared(page)
-    page.locator("#lab-delete").click()
-    page.get_by_role("button", name="Press again to delete it").click()
+    if not page.locator("#lab-panel-state a").count():
+        press_id(page, "lab-panel-create")
+        page.locator("#lab-panel-state a").wait_for(state="attached")
+    unfold(page, "Many listeners")
+    page.locator("#lab-panel-tests input").click()
+    page.locator("#lab-panel-tests").get_by_role("option").first.click()
+
+
+def send_to(page, where: str, data: bytes) -> None:
+    """Upload a file at a button."""
+    open_tab(page, "Compare")
+    unfold_panels(page)
+    suffix = {"lab-panel-clips": ".zip", "lab-panel-results": ".json"}[where]
+    field = page.locator(f"#lab-panel input[type=file][accept*='{suffix}']").first
+    field.set_input_files({"name": f"x{suffix}", "mimeType": "text/plain", "buffer": data})
 
 
 def on_cpu(page) -> None:
@@ -184,7 +224,7 @@ def ask_about(page, setting: str) -> None:
     """Make a setting the question of the comparison."""
     open_tab(page, "Compare")
     page.locator("#lab-differs input").click()
-    page.get_by_role("option", name=setting).click()
+    page.get_by_role("option", name=setting, exact=True).click()
 
 
 def choose_value(page, menu: str) -> None:
@@ -212,6 +252,9 @@ SPECIAL = {
     ("chips", "click"): free_seed,
     ("download", "click"): press_in_card,
     ("parts", "click"): press_in_parts,
+    ("candidates", "click"): lambda page: press_candidate(page, "again"),
+    ("candidates", "submit"): lambda page: press_candidate(page, "choose"),
+    ("preset", "input"): choose_preset,
     ("on-cpu", "click"): on_cpu,
     ("model-chosen", "change"): lambda page: choose_other(page, "model", "Generate"),
     ("model", "change"): lambda page: choose_other(page, "model", "Generate"),
@@ -231,14 +274,20 @@ SPECIAL = {
         for name in ("lab-a-model", "lab-b-model")
     },
     ("lab", "click"): end_the_test,
-    ("lab-delete", "click"): delete,
+    ("lab-delete", "click"): lambda page: open_shared(page) or press_until_done(page, "lab-delete"),
+    ("lab-panel-delete", "click"): lambda page: press_until_done(page, "lab-panel-delete"),
+    ("lab-panel-reveal", "click"): lambda page: press_until_done(page, "lab-panel-reveal"),
+    ("lab-panel-tests", "input"): choose_test,
+    ("lab-panel-clips", "upload"): lambda page: send_to(page, "lab-panel-clips", b"PK"),
+    ("lab-panel-results", "upload"): lambda page: send_to(page, "lab-panel-results", b"{}"),
     ("figures", "change"): run_of_generate,
     (None, "click"): lambda page: press_in_list(page, "Use these settings"),
     (None, "submit"): lambda page: press_in_list(page, "Compare with this"),
 }
 # Runs that last are ended with their own Stop, so that what follows them follows soon.
-STOPS = {"generate": "stop", "xpu-check": "xpu-stop", "machine-measure": "machine-stop",
-         "lab-make": "lab-stop", "lab-resume": "lab-stop"}  # fmt: skip
+STOPS = {"generate": "stop", "make-candidates": "stop", "xpu-check": "xpu-stop",
+         "machine-measure": "machine-stop", "lab-make": "lab-stop",
+         "lab-resume": "lab-stop"}  # fmt: skip
 
 
 def rule_of(failing, number: int):

@@ -19,7 +19,7 @@ from dia_demo.services.listening.plan.setting import Setting
 from dia_demo.services.settings import Settings
 from dia_demo.services.synthesis import Synthesis
 from tests.helpers.models.checkpoints import write_small
-from tests.helpers.page.browser import open_tab, unfold
+from tests.helpers.page.browser import choose_option, open_tab, unfold
 
 SCRIPT = "[S1] Hello there. [S2] Yes."
 WAIT = 60_000  # a shared machine may be slow
@@ -43,7 +43,7 @@ def make_pairs(folder: Path, kind="preference", sides=(COLD, HOT), seeds=(41, 42
     model = synthesis.settings.runtime.model
     params = replace(synthesis.models[model].config.defaults, **({"max_tokens": 60} | common))
     base = Setting(params, RuntimeConfig(model=model))
-    plan = make_plan(kind, [base.changed(side) for side in sides], (SCRIPT,), seeds)
+    plan = make_plan(kind, [base.change(side) for side in sides], (SCRIPT,), seeds)
     comparison = Comparison.create(folder / "plan", plan, synthesis)
     list(comparison.run(synthesis, threading.Event()))
     return comparison
@@ -74,12 +74,12 @@ def compare_tab(watch):
     page = watch.open()
     page.set_default_timeout(WAIT)
     open_tab(page, "Compare")
-    page.get_by_role("button", name="Make the pairs").wait_for()
+    page.get_by_role("button", name="Generate pairs").wait_for()
     return page
 
 
 def open_zip(page, path: Path) -> None:
-    page.locator("input[type=file][accept*='.zip']").set_input_files(path)
+    page.locator("#lab-keep input[type=file][accept*='.zip']").set_input_files(path)
     ready(page)
 
 
@@ -136,7 +136,7 @@ def fill_in(page, script: str, max_tokens: int, seeds: int, second: float = 0.9)
 def choose(page, name: str, option: str) -> None:
     """Choose from a menu of the form. name: the end of its id."""
     page.locator(f"#lab-{name} input").click()
-    page.get_by_role("option", name=option).click()
+    choose_option(page, option)
 
 
 def ask_server(page, question: dict) -> dict:

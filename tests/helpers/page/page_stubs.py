@@ -17,8 +17,8 @@ from dia_demo.services.earlier.history import History
 from dia_demo.services.settings import Settings
 from dia_demo.services.synthesis import Synthesis
 from dia_demo.services.take import Request, Take
-from dia_demo.ui.compare.form import FIELDS, HEAD, SHARED
-from dia_demo.ui.generate import form, layout
+from dia_demo.ui.compare.form.fields import FIELDS, HEAD, SHARED
+from dia_demo.ui.generate import expectation, form, layout
 from dia_demo.ui.generate.handlers import GenerateHandlers
 from dia_demo.ui.generate.live_audio import LiveAudio
 from tests.helpers.models.known import NANO
@@ -62,8 +62,17 @@ def field_values(**changes) -> list:
     """The values of the Generate tab's fields, in the order of the page."""
     sampling = 0.4, 1.5, 200, 0.9, 40, 7, 1.0
     first = ("[S1] Hi. [S2]", *sampling, None, "", "nano", "float32", False, False, "")
-    values = dict(zip(form.FIELDS, (*first, "", "", False), strict=True)) | changes
+    values = dict(zip(form.FIELDS, (*first, "", "", 0.6, False), strict=True)) | changes
     return [values[name] for name in form.FIELDS]
+
+
+def expectation_values(**changes) -> list:
+    """A person's key, and the values that the time beside Generate depends on."""
+    values = dict.fromkeys(expectation.FIELDS, "") | {
+        "script": "[S1] Hello.", "model": "nano", "max_tokens": 60, "precision": "auto",
+        "speed": 1.0, "normalise": False, "voice_prompt": None, "xpu": False, "in_parts": True,
+    }  # fmt: skip
+    return [None, *(values | changes).values()]
 
 
 def parts_by_name(cls: type) -> SimpleNamespace:
@@ -91,8 +100,8 @@ def stub_handlers(events, home: Path) -> tuple[GenerateHandlers, dict]:
 
     real = Synthesis(Settings(takes_folder=home / "takes", kept_folder=home / "kept"))
     synthesis = SimpleNamespace(settings=real.settings, stream=stream, take=real.take)
-    synthesis.models = real.models
-    synthesis.in_background, synthesis.downloads = real.in_background, real.downloads
+    synthesis.models, synthesis.notice = real.models, real.notice
+    synthesis.run_in_background, synthesis.downloads = real.run_in_background, real.downloads
     parts = parts_by_name(layout.GenerateParts)
     return GenerateHandlers(synthesis, parts, LiveAudio(), History(home / "kept")), seen
 

@@ -9,8 +9,10 @@ from pathlib import Path
 from dia_demo.services.bench.plan import BenchPlan
 from dia_demo.services.measurements import hardware
 from dia_demo.services.measurements.types import HardwareResult, QuickResult, RunResult
-from dia_demo.services.speed.machine_speed import VERSION, machine_identity
+from dia_demo.services.speed.machine_speed import VERSION
+from dia_demo.services.speed.rates import machine_identity
 from dia_demo.services.worker.messages import JobProgress
+from dia_demo.untrusted import parse_as
 
 QUICK = QuickResult(
     read_gb_s=45.0,
@@ -62,7 +64,7 @@ RAW = {
 
 
 def hardware_result(**changes) -> HardwareResult:
-    return HardwareResult.from_json(HARDWARE | changes)
+    return parse_as(HardwareResult, HARDWARE | changes)
 
 
 def run_result(**changes) -> RunResult:

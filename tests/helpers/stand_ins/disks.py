@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tools.chaos.app_faults import fill as fill
+
 
 @contextmanager
 def mounted(folder: Path, size: str) -> Iterator[Path]:
@@ -21,15 +23,3 @@ def mounted(folder: Path, size: str) -> Iterator[Path]:
         yield folder
     finally:
         subprocess.run(["umount", "-l", str(folder)], check=True)
-
-
-def fill(folder: Path) -> Path:
-    """Use up what is left of a file system; returns the file to delete to free it again."""
-    filler = folder / "filler"
-    try:
-        with open(filler, "wb", buffering=0) as file:
-            while file.write(bytes(4096)):
-                pass
-    except OSError:
-        pass
-    return filler

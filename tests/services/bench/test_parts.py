@@ -88,7 +88,7 @@ def test_the_codec_job_measures_both_ways_of_decoding(folder):
     assert "small" in found.source and found.complete
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_only_a_changed_precision_changes_the_distribution(folder):
     job = replace(job_of(JobKind.QUALITY, folder), precisions=("float32", "bfloat16"))
     found = quality.run_job(job, lambda *_, **results: None)
@@ -137,7 +137,7 @@ def test_a_slow_matrix_product_is_made_smaller(monkeypatch, seconds, size):
 
 def test_a_slow_codec_decodes_less(monkeypatch):
     """A tenth of a second a frame: so many frames as four seconds allow, but never only a few."""
-    monkeypatch.setattr(codec, "timed", lambda run: run() or 0.1 * decoded.pop())
+    monkeypatch.setattr(codec, "measure_seconds", lambda run: run() or 0.1 * decoded.pop())
     decoded = []
     slow = SimpleNamespace(decode=lambda codes: decoded.append(len(codes)))
     codes = np.zeros((800, 9))

@@ -7,8 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from dia_demo.services.bench.report import BenchReport, FailedRun, finish_run, meaning, pair_ratios
+from dia_demo.services.bench.report import BenchReport, FailedRun, finish_run, pair_ratios, summary
 from dia_demo.services.measurements.types import CodecResult, PrecisionQuality, QualityResult
+from dia_demo.untrusted import parse_as
 from tests.helpers.stand_ins.bench_stubs import CODEC, TINY, hardware_result, run_result
 
 
@@ -40,12 +41,12 @@ def test_ratios_are_of_one_precision():
 def test_the_meaning_begins_with_what_auto_takes():
     slow = run_result(rows=1)
     fast = run_result(rows=1, precision="bfloat16", ms_per_step=50.0)
-    said = meaning(BenchReport(TINY, 1, "float32", hardware=hardware_result(), runs=(slow, fast)))
+    said = summary(BenchReport(TINY, 1, "float32", hardware=hardware_result(), runs=(slow, fast)))
     assert "about 54 s with float32, which auto chooses; 28 s with bfloat16." in said
     assert "first audio is ready after 2.0 s" in said and "faster than playback" not in said
-    said = meaning(BenchReport(TINY, 1, "int8", hardware=hardware_result(), runs=(slow, fast)))
+    said = summary(BenchReport(TINY, 1, "int8", hardware=hardware_result(), runs=(slow, fast)))
     assert "about 28 s with bfloat16; 54 s with float32." in said
-    assert "the time of a take is unknown" in meaning(BenchReport(TINY, 1))
+    assert "the time of a take is unknown" in summary(BenchReport(TINY, 1))
 
 
 TOP = (
@@ -84,7 +85,7 @@ def test_the_json_has_the_keys_it_always_had():
         hardware=hardware_result(),
         codec=CodecResult(**codec),
         runs=(run_result(), FailedRun("int8", 1, "killed", {"start_seconds": 2.0})),
-        quality=QualityResult.from_json(quality),
+        quality=parse_as(QualityResult, quality),
     )
     found = json.loads(json.dumps(report.to_json()))
     assert " ".join(found) == TOP

@@ -6,14 +6,14 @@ import threading
 
 import pytest
 
-from dia_demo.config import ModelConfig, RuntimeConfig
-from dia_demo.engine.placement import place_on_cpu
+from dia_demo.config import ONE_PART, ModelConfig, RuntimeConfig
+from dia_demo.engine.loading.placement import place_on_cpu
 from dia_demo.errors import InputError, RunError
 from dia_demo.machine import system
 from dia_demo.machine.processor import multiplies_bfloat16
 from dia_demo.model import autotune
 from dia_demo.services.bench import runner
-from dia_demo.services.bench.plan import MEASURED, BenchPlan
+from dia_demo.services.bench.plan import BenchPlan
 from dia_demo.services.bench.report import BenchReport
 from dia_demo.services.measurements.types import HardwareResult, Job, JobKind
 from dia_demo.services.worker.messages import JobProgress
@@ -86,13 +86,13 @@ def test_a_precision_that_does_not_fit_does_not_stop_the_others(monkeypatch):
     answers = fake_child(hardware=HARDWARE, codec=CODEC, run=RAW)
     _, report = drain(runner.measure(BenchPlan(random="dia-1.6b"), threading.Event(), answers))
     runs = report.to_json()["runs"]
-    assert [run["precision"] for run in runs] == list(MEASURED)
+    assert [run["precision"] for run in runs] == list(ONE_PART)
     assert "Not enough memory" in runs[0]["error"] and runs[0]["ms_per_step"] is None
     assert all(run["achieved"] > 0 for run in runs[1:])
 
 
 def test_a_part_that_fails_leaves_the_others():
-    gone = RunError("its process was killed, most likely because the memory ran out")
+    gone = RunError("its process was killed, most likely because memory ran out")
     answers = fake_child(hardware=HARDWARE, codec=gone, run=RAW)
     events, report = drain(runner.measure(TINY, threading.Event(), answers))
     assert report.failures == {"The codec": str(gone)}
@@ -119,7 +119,7 @@ def test_a_part_that_fails_keeps_the_figures_it_had():
     assert any(e.report.hardware == known and not e.report.failures for e in events)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_measurement_runs_in_a_process_of_its_own():
     job = Job(JobKind.HARDWARE, threads=1, available_bytes=2**28)
     told, found = drain(runner.run_measurement(job, threading.Event()))

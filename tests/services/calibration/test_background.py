@@ -1,9 +1,10 @@
-"""int4 of a large model is calibrated in the background, and takes go on in int8 meanwhile."""
+"""A large model is calibrated in the background, and takes go on in int8 meanwhile."""
 
 from __future__ import annotations
 
 import shutil
 import threading
+from contextlib import closing
 from dataclasses import replace
 
 import pytest
@@ -14,7 +15,7 @@ from dia_demo.engine.events import Cancelled, Finished, Loading, Started
 from dia_demo.errors import InputError, RunError
 from dia_demo.families.resolve import resolve
 from dia_demo.machine import system
-from dia_demo.model.packed_cache import prepared_file
+from dia_demo.model.weights.packed_cache import prepared_file
 from dia_demo.services.calibration import background
 from dia_demo.services.calibration.background import BackgroundCalibration, run_calibration
 from dia_demo.services.calibration.job import CalibrationJob
@@ -24,15 +25,16 @@ from dia_demo.services.worker.messages import JobProgress
 from dia_demo.services.worker.worker import JobStopped
 from dia_demo.task import Task
 from dia_demo.ui.generate import expectation
-from dia_demo.ui.generate.expectation import FIELDS, ExpectationHandlers
+from dia_demo.ui.generate.expectation import ExpectationHandlers
 from tests.helpers.models.checkpoints import write_small
 from tests.helpers.models.kernels import choose_compiled
-from tests.helpers.page.page_stubs import parts_by_name
+from tests.helpers.models.mimi import write_small_dia2
+from tests.helpers.page.page_stubs import expectation_values, parts_by_name
 from tests.helpers.synthesis_requests import make_request, runtime
 
 pytestmark = pytest.mark.kernels
 
-SOON = 60.0
+SOON = 300.0
 
 
 class Children:
@@ -102,6 +104,22 @@ def test_int8_serves_until_int4_is_calibrated(service, folder):
     assert not [e for e in events if isinstance(e, Loading) and "alibrating" in e.what]
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("asked", [pytest.param("int4", marks=pytest.mark.long), "int8+int5"])
+def test_every_format_of_dia2_is_calibrated_in_the_background(tmp_path, monkeypatch, asked):
+    monkeypatch.setattr(background, "SMALL_WEIGHTS", 0)
+    folder = write_small_dia2(tmp_path / "dia2")
+    settings = Settings(runtime(folder, precision=asked), takes_folder=tmp_path / "takes")
+    with closing(Synthesis(settings)) as synthesis:
+        precision, notes, _ = take(synthesis)
+        assert precision == "int8" and f"{asked} is being calibrated" in notes
+        wait_for_end()
+        assert synthesis.models.first.prepared_file(asked).is_file()
+        precision, notes, events = take(synthesis)
+        assert (precision, notes) == (asked, "")
+        assert not [e for e in events if isinstance(e, Loading) and "alibrating" in e.what]
+
+
 def test_a_take_that_cannot_be_made_begins_none(service):
     unusable = replace(make_request(service), script="")
     with pytest.raises(InputError):
@@ -109,6 +127,7 @@ def test_a_take_that_cannot_be_made_begins_none(service):
     assert not service.calibration.running
 
 
+@pytest.mark.long
 def test_who_needs_int4_waits_for_the_calibration(service, folder):
     """A comparison of precisions, and the command line."""
     children = Children()
@@ -133,9 +152,10 @@ def test_it_pauses_while_a_take_is_made(service):
     assert children.must_pause()
 
 
+@pytest.mark.long
 def test_a_paused_child_goes_on_where_it_was(folder):
     paused = threading.Event()
-    job = CalibrationJob(resolve(str(folder)), threads=1)
+    job = CalibrationJob(resolve(str(folder)), "int4", threads=1)
     child = Task(run_calibration(job, threading.Event(), must_pause=paused.is_set))
     seconds_paused = 0
     for report in child:
@@ -150,6 +170,7 @@ def test_a_paused_child_goes_on_where_it_was(folder):
     assert prepared_file(folder, "int4").is_file()
 
 
+@pytest.mark.long
 def test_a_stop_ends_the_waiting(service):
     service.calibration = BackgroundCalibration(threading.Event(), worker=Children())
     take(service)
@@ -169,14 +190,14 @@ def test_a_failed_calibration_is_explained(service, folder):
     wait_for_end()
     precision, notes, _ = take(service)
     assert precision == "int8" and "could not be calibrated" in notes and "disk is full" in notes
-    assert children.jobs == [CalibrationJob(resolve(str(folder)), threads=1)]
+    assert children.jobs == [CalibrationJob(resolve(str(folder)), "int4", threads=1)]
 
 
 def test_memory_that_the_calibration_itself_takes_does_not_end_the_waiting(service, monkeypatch):
     service.calibration = BackgroundCalibration(threading.Event(), worker=Children())
     take(service)
     monkeypatch.setattr(system, "available_bytes", lambda: 0)
-    serving, _ = service.calibration.meanwhile(service.models.first, service.settings.runtime)
+    serving, _ = service.calibration.current_runtime(service.models.first, service.settings.runtime)
     assert serving.precision == "int8"
 
 
@@ -184,16 +205,17 @@ def test_without_memory_for_the_calibration_int4_is_loaded_as_it_is(service, mon
     monkeypatch.setattr(system, "available_bytes", lambda: 0)
     asked = service.settings.runtime
     info = service.models.first
-    assert service.calibration.meanwhile(info, asked) == (asked, "")
+    assert service.calibration.current_runtime(info, asked) == (asked, "")
     assert service.calibration.describe(info, asked) == ""
 
 
+@pytest.mark.long
 def test_a_benchmark_ends_the_calibration_and_the_next_take_begins_it_again(service):
     children = Children()
     service.calibration = BackgroundCalibration(threading.Event(), worker=children)
     take(service)
     cancel = threading.Event()
-    with service.alone(cancel) as waiting:
+    with service.reserve_machine(cancel) as waiting:
         list(waiting)
         assert not service.calibration.running
     take(service)
@@ -205,7 +227,9 @@ def test_nothing_begins_after_the_end(service):
     service.calibration = BackgroundCalibration(threading.Event(), worker=children)
     service.close()
     assert (
-        service.calibration.meanwhile(service.models.first, service.settings.runtime)[0].precision
+        service.calibration.current_runtime(service.models.first, service.settings.runtime)[
+            0
+        ].precision
         == "int8"
     )
     assert not children.jobs
@@ -214,11 +238,11 @@ def test_nothing_begins_after_the_end(service):
 def test_a_second_model_waits_for_its_turn(service, folder, tmp_path):
     other = shutil.copytree(folder, tmp_path / "other")
     service.calibration = BackgroundCalibration(threading.Event(), worker=(children := Children()))
-    service.calibration.meanwhile(service.models.first, service.settings.runtime)
-    serving, note = service.calibration.meanwhile(
+    service.calibration.current_runtime(service.models.first, service.settings.runtime)
+    serving, note = service.calibration.current_runtime(
         resolve(str(other)), runtime(other, precision="int4")
     )
-    assert serving.precision == "int8" and "another model" in note
+    assert serving.precision == "int8" and "another calibration is running" in note
     assert len(children.jobs) <= 1
 
 
@@ -227,7 +251,7 @@ def test_small_models_and_other_precisions_are_loaded_at_once(folder, changes):
     calibration = BackgroundCalibration(threading.Event(), worker=Children())
     asked = runtime(folder, **changes)
     assert (
-        calibration.meanwhile(resolve(str(folder)), asked) == (asked, "")
+        calibration.current_runtime(resolve(str(folder)), asked) == (asked, "")
         and not calibration.running
     )
 
@@ -235,14 +259,10 @@ def test_small_models_and_other_precisions_are_loaded_at_once(folder, changes):
 def test_the_page_says_it_beforehand(service):
     handlers = ExpectationHandlers(service, parts_by_name(expectation.ExpectationPanel))
     service.calibration = BackgroundCalibration(threading.Event(), worker=(children := Children()))
-    values = {
-        "model": service.settings.runtime.model, "precision": "int4", "script": "[S1] Hello.",
-        "max_tokens": 60, "speed": 1.0, "xpu": False, "normalise": False, "voice_prompt": None,
-        "pronunciations": "", "in_parts": True,
-    }  # fmt: skip
 
-    def shown():
-        return handlers.refresh(*(values[name] for name in FIELDS))
+    def shown(precision="int4"):
+        model = service.settings.runtime.model
+        return handlers.refresh(*expectation_values(model=model, precision=precision))
 
     panel = handlers.panel
     assert "int4 needs a one-time calibration" in shown()[panel.speaker]
@@ -250,5 +270,4 @@ def test_the_page_says_it_beforehand(service):
     assert children.is_half_done.wait(SOON)
     assert "int4 is being calibrated for this model, once (50%" in shown()[panel.speaker]
     assert shown()[panel.timer].active
-    values["precision"] = "int8"
-    assert "calibrated" not in shown()[panel.speaker]
+    assert "calibrated" not in shown("int8")[panel.speaker]

@@ -6,7 +6,8 @@ import threading
 import pytest
 
 from dia_demo.accelerator.selfcheck.report import STAGES
-from dia_demo.cli import device, main
+from dia_demo.cli import main
+from dia_demo.cli.commands import device
 from dia_demo.engine.events import Finished
 from dia_demo.services.diagnosis.device_check import CheckStopped, check_device, last_report
 from dia_demo.services.settings import Settings

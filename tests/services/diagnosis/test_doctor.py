@@ -9,12 +9,12 @@ import torch
 from huggingface_hub import constants
 
 from dia_demo.cli.main import main
-from dia_demo.config import PRECISIONS, RuntimeConfig
+from dia_demo.config import ONE_PART, RuntimeConfig
 from dia_demo.engine.engine import Engine
 from dia_demo.errors import InputError
 from dia_demo.files import ROOT
 from dia_demo.machine import system
-from dia_demo.model.autotune import Case, first_right
+from dia_demo.model.autotune import Case, choose_correct
 from dia_demo.services import system_info as machine_service
 from dia_demo.services.diagnosis.doctor import examine
 from dia_demo.services.settings import Settings
@@ -62,7 +62,7 @@ def test_a_route_with_wrong_results_is_named(folder):
     def wrong() -> list[Case]:
         return [Case(lambda: torch.zeros(2), torch.ones(2, dtype=torch.float64), 1e-5)]
 
-    first_right("linears in int8", {"compiled, dot products": wrong})
+    choose_correct("linears in int8", {"compiled, dot products": wrong})
     found = findings(folder)
     assert (
         found["ready"]
@@ -100,7 +100,7 @@ def test_memory_that_others_hold_is_said(folder, monkeypatch):
 
 def test_the_doctor_estimates_memory_for_every_precision(folder, monkeypatch):
     found = findings("nari-labs/Dia-1.6B-0626")
-    lines = [found[f"in {precision}"].text for precision in PRECISIONS if precision != "auto"]
+    lines = [found[f"in {precision}"].text for precision in ONE_PART]
     assert sum("what auto chooses here" in line for line in lines) == 1
     sizes = [float(re.search(r"about ([\d.]+) GB", line)[1]) for line in lines]
     assert sizes == sorted(sizes, reverse=True) and sizes[0] > 6.4

@@ -6,14 +6,16 @@ import numpy as np
 import pytest
 
 from dia_demo.audio import integrated_loudness
+from dia_demo.engine.events import SpokenWord
 from dia_demo.services.dialogue.join import LONGEST_GAP, SHORTEST_GAP, Joiner, natural_gap
-from dia_demo.services.dialogue.judging.judge import alignment_of
 from dia_demo.services.dialogue.subtitles import srt, vtt
-from dia_demo.services.dialogue.timeline import Span, TimedWord, timed_words
+from dia_demo.services.dialogue.timeline import Span, timed_words
+from dia_demo.services.judging.judge import alignment_of
 from dia_demo.services.models import find_model
+from dia_demo.services.take import TimedWord
 from dia_demo.text.dialogue.breaks import Break
 from dia_demo.text.dialogue.chunks import Chunk, TurnPart
-from tests.helpers.chunk_takes import FPS, HOP, RATE, SCRIPT, chunk_take, frames_reading
+from tests.helpers.stand_ins.chunk_takes import FPS, HOP, RATE, SCRIPT, chunk_take, frames_reading
 from tests.helpers.synthesis_requests import make_request
 
 FIRST = "[S1] Hello there, my friend."
@@ -126,6 +128,19 @@ def test_words_have_the_times_of_their_sound(synthesis):
         assert word.start == pytest.approx(first, abs=0.09)
         assert word.end == pytest.approx(last, abs=0.12)
     assert all(a.end <= b.start + 1e-6 for a, b in zip(words, words[1:], strict=False))
+
+
+def test_words_that_a_model_knows_have_its_times(synthesis):
+    """Each ends where the next begins; two turns of one speaker in a row count as one."""
+    take = chunk_take(SCRIPT)
+    spoken = (SpokenWord("Hello", 0.4, 1), SpokenWord("How?", 1.2, 2), SpokenWord("Well.", 2.0, 1))
+    spans = [Span(5, 28, 1, 3), Span(34, 52, 2, 4), Span(58, len(SCRIPT), 1, 5)]
+    request = make_request(synthesis, SCRIPT)
+    words = timed_words(request, spans, replace(take, words=spoken), alignment_of(take))
+    assert [(word.word, word.start, word.speaker, word.turn) for word in words] == [
+        ("Hello", 0.4, "S1", 3), ("How?", 1.2, "S2", 4), ("Well.", 2.0, "S1", 5),
+    ]  # fmt: skip
+    assert [word.end for word in words[:2]] == [1.2, 2.0] and words[2].end > 2.0
 
 
 def test_without_alignment_turns_have_times_by_their_length(synthesis):

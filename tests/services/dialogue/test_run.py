@@ -10,6 +10,7 @@ import soundfile
 
 from dia_demo.audio import read_metadata
 from dia_demo.engine.events import AudioChunk, Failed, Finished
+from dia_demo.engine.row_stream import RowStream
 from dia_demo.errors import InputError, RunError
 from dia_demo.services.dialogue.events import (
     ChunkFinished,
@@ -21,11 +22,12 @@ from dia_demo.services.dialogue.events import (
 )
 from dia_demo.services.dialogue.output import joined_samples, whole_figures, write_dialogue
 from dia_demo.services.dialogue.plan import Join, make_plan, needs_chunks
-from dia_demo.services.dialogue.run import DialogueRun
+from dia_demo.services.dialogue.run import MORE_FOR_VOICE, DialogueRun
 from dia_demo.services.dialogue.seeds import seeds_like
 from dia_demo.services.dialogue.store import DialogueStore
+from dia_demo.services.judging.judge import Fault, Verdict
 from dia_demo.services.models import find_model
-from tests.helpers.dialogues import BAD, SCRIPT, judge_by_test
+from tests.helpers.dialogues import BAD, SCRIPT, judge_by_test, stop_at_step
 from tests.helpers.stand_ins.disks import fill, mounted
 from tests.helpers.synthesis_requests import make_request
 
@@ -42,7 +44,7 @@ def make_run(synthesis, tmp_path, judged):
         request = make_request(synthesis, script, **({"max_tokens": 500} | changes))
         plan = make_plan(request, join, retries)
         output = (folder or tmp_path) / "out.wav"
-        return DialogueRun(synthesis, plan, DialogueStore.beside(output, plan))
+        return DialogueRun(synthesis, plan, DialogueStore.for_output(output, plan))
 
     return make
 
@@ -84,6 +86,16 @@ def test_a_part_with_a_fault_is_made_again_with_another_seed(make_run, judged):
     assert reports[0].seed == 1 and reports[1].seed == 2
     again = [(e.chunk, e.attempt) for e in events if isinstance(e, ChunkFinished) and e.is_remade]
     assert sorted(again) == [(1, 0), (2, 0)]
+
+
+@pytest.mark.parametrize("retries, remade", [(0, 0), (1, 1 + MORE_FOR_VOICE)])
+def test_a_part_in_another_voice_is_made_again_more_often(make_run, judged, retries, remade):
+    judged |= {(1, attempt): Verdict((Fault.VOICE,), True, 2.0) for attempt in range(9)}
+    run = make_run(retries=retries)
+    events_of(run)
+    assert [report.remade for report in run.reports()[:3]] == [0, remade, 0]
+    again = make_run(retries=retries)
+    assert events_of(again)[0].found == len(run.plan.chunks)
 
 
 def test_the_other_parts_continue_the_voices_of_those_in_which_all_speak_first(make_run):
@@ -143,6 +155,69 @@ def test_stop_keeps_what_is_complete(make_run):
     assert seen[-1] == DialogueStopped(1, len(run.plan.chunks))
     assert len(files_of(run)) == 1
     assert events_of(make_run(Join.FLOWING))[0].found == 1
+
+
+def stop_in_the_first_wave(run: DialogueRun, monkeypatch) -> list:
+    """The events of a run that is stopped by the step after which there is something of every part
+    of a wave."""
+    cancel, begun = threading.Event(), set()
+    wave = [chunk for chunk in run.plan.chunks if not run.plan.sources(chunk)]
+
+    def all_begun(stream: RowStream) -> bool:
+        if stream.audio_seconds > 0.2:
+            begun.add(stream.index)
+        return len(begun) == len(wave)
+
+    stop_at_step(monkeypatch, all_begun, cancel.set)
+    return events_of(run, cancel)
+
+
+def test_what_was_made_of_stopped_parts_is_kept_for_listening(make_run, monkeypatch):
+    run = make_run()
+    events = stop_in_the_first_wave(run, monkeypatch)
+    assert events[-1] == DialogueStopped(0, len(run.plan.chunks))
+    again = make_run()
+    again.find_made()
+    assert again.made == 0 and again.stopped == run.stopped and 0 in run.stopped
+    take = again.store.read_stopped(0)
+    assert take.figures.audio_seconds == run.stopped[0] > 0.2
+    heard = [event for event in events if isinstance(event, AudioChunk)]
+    assert len(heard) == 1 and heard[0].start_seconds == 0
+    np.testing.assert_array_equal(heard[0].samples, take.samples)
+
+
+def test_stopped_parts_are_made_again_and_the_file_is_the_same(make_run, tmp_path, monkeypatch):
+    whole = make_run(folder=tmp_path / "whole")
+    events_of(whole)
+    run = make_run()
+    stop_in_the_first_wave(run, monkeypatch)
+    resumed = make_run()
+    assert isinstance(events_of(resumed)[-1], DialogueFinished)
+    np.testing.assert_array_equal(joined_samples(resumed), joined_samples(whole))
+    assert not resumed.stopped and resumed.store.read_stopped(0) is None
+
+
+def test_the_first_part_is_made_alone_where_others_beside_it_only_delay_it(make_run, monkeypatch):
+    run = make_run(script=SCRIPT * 2)
+    info, chunks = run.plan.info, run.plan.chunks
+    monkeypatch.setattr(type(run.plan), "sources", lambda plan, chunk: ())
+    assert run._next_wave() == list(chunks[: len(run._next_wave())]) and len(chunks) > 1
+    slow = replace(info, profile=replace(info.profile, batch_exponent=0.97))
+    request = replace(run.plan.request, model=slow)
+    run.plan = replace(run.plan, request=request)
+    assert run._next_wave() == [chunks[0]]
+    monkeypatch.setattr(run, "is_done", lambda chunk: chunk is chunks[0])
+    assert run._next_wave() == list(chunks[1:])
+
+
+def test_a_part_is_on_the_disk_as_soon_as_it_is_complete_while_others_run(make_run):
+    run = make_run()
+    running = {chunk.index for chunk in run.plan.chunks if not run.plan.sources(chunk)}
+    for event in run.stream(threading.Event()):
+        if isinstance(event, ChunkFinished):
+            assert run.store.read(event.chunk, event.attempt) is not None
+            running.discard(event.chunk)
+    assert not running
 
 
 def test_other_settings_have_another_folder(make_run):
@@ -241,7 +316,7 @@ def test_seeds_of_attempts_draw_the_same_voices():
     for seed in (0, 3, 77, 2**32 - 1):
         seeds = seeds_like(nano, seed, 5)
         assert seeds[0] == seed and len(set(seeds)) == 5
-        assert len({nano.voices.drawn(each) for each in seeds}) == 1
-        assert len({nano.voices.drawn_beside(each, 3.0) for each in seeds}) == 1
+        assert len({nano.voices.draw(each) for each in seeds}) == 1
+        assert len({nano.voices.draw_apart_from(each, 3.0) for each in seeds}) == 1
     without = replace(nano, voices=None)
     assert seeds_like(without, 2**32 - 1, 3) == (2**32 - 1, 0, 1)

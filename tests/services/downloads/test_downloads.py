@@ -125,7 +125,7 @@ def test_a_download_that_everybody_cancelled_stops(server, downloads):
     wait_for(downloads, "anna", lambda status: status.here > 0)
     downloads.cancel(NAME, "anna")
     assert downloads.status(NAME).state is DownloadState.NEEDED and downloads.running == []
-    downloads._of(NAME).work.join(30)
+    downloads._get(NAME).work.join(30)
     server.hold.set()
     server.hold = None
     server.ranges.clear()

@@ -12,7 +12,7 @@ from safetensors.torch import load_file, save_file
 from dia_demo.checkpoint_files import SAFETENSORS
 from dia_demo.errors import InputError
 from dia_demo.families.resolve import resolve
-from dia_demo.model import checkpoint
+from dia_demo.model.weights import checkpoint
 from dia_demo.services.downloads.downloads import DownloadState
 from dia_demo.services.models import Models
 from dia_demo.task import result_of
@@ -34,7 +34,7 @@ def test_a_cut_connection(server, downloads):
 def test_a_wrong_checksum(server, downloads):
     server.damaged = {SHARD: bytes(len(server.files[SHARD]))}
     message = problem(downloads)
-    assert SHARD in message and "damaged" in message and "try again" in message
+    assert SHARD in message and "corrupted" in message and "try again" in message
 
 
 @pytest.mark.parametrize(
@@ -107,7 +107,7 @@ def test_a_pickle_with_a_payload(server, downloads, tmp_path):
         "dia-v1.pth": (tmp_path / "dia-v1.pth").read_bytes(),
     }
     message = problem(downloads)
-    assert "dia-v1.pth" in message and "more than tensors" in message
+    assert "dia-v1.pth" in message and "other than tensors" in message
     assert not (tmp_path / "proof").exists()
 
 

@@ -11,8 +11,9 @@ import pytest
 from dia_demo import audio
 from dia_demo.errors import InputError
 from dia_demo.services.earlier import history as history_module
-from dia_demo.services.earlier.history import History, read_take
-from dia_demo.services.earlier.labels import Label, distinct, file_stem, read_labels
+from dia_demo.services.earlier.history import History
+from dia_demo.services.earlier.labels import Label, file_stem, make_distinct, read_labels
+from dia_demo.services.earlier.take_metadata import read_take
 from dia_demo.services.people import new_key
 from tests.helpers.page.page_stubs import silent_take
 
@@ -45,7 +46,7 @@ def test_a_models_folder_is_not_in_the_name():
 
 
 def test_names_that_are_taken_get_a_number():
-    assert distinct(["a", "b", "a", "a"]) == ["a", "b", "a_2", "a_3"]
+    assert make_distinct(["a", "b", "a", "a"]) == ["a", "b", "a_2", "a_3"]
 
 
 @pytest.fixture
@@ -60,7 +61,7 @@ def test_a_name_and_a_star_are_kept(kept, tmp_path):
     history.label(key, first, name="  For\nBen ")
     history.label(key, first, starred=True)
     assert History(tmp_path / "kept").get(key, first).label == Label("For Ben", True)
-    assert history.served(key, first, tmp_path / "served").name.startswith("for-ben_")
+    assert history.serve(key, first, tmp_path / "served").name.startswith("for-ben_")
     history.label(key, first, name="")
     assert history.get(key, first).label == Label("", True)
     with pytest.raises(InputError, match="at most 60"):
@@ -95,7 +96,7 @@ def test_damaged_labels_are_no_labels(kept, tmp_path):
 @pytest.mark.parametrize("suffix", audio.FORMATS)
 def test_takes_are_downloaded_in_every_format_with_their_settings(kept, tmp_path, suffix):
     history, key, ids = kept
-    served = history.served(key, ids[0], tmp_path / "served", suffix)
+    served = history.serve(key, ids[0], tmp_path / "served", suffix)
     whole = read_take(history.get(key, ids[0]).path)
     assert served.suffix == suffix and read_take(served) == whole
     with zipfile.ZipFile(history.archive(key, ids, tmp_path / "served", suffix)) as archive:

@@ -13,7 +13,7 @@ from safetensors.torch import load_file, save_file
 from dia_demo.checkpoint_config import read_model_config
 from dia_demo.checkpoint_files import MANIFEST, FileRecord, Manifest, header_sha256, write_manifest
 from dia_demo.errors import InputError
-from dia_demo.model import packed_cache
+from dia_demo.model.weights import packed_cache
 from tests.helpers.models.exports import loading_refusal
 
 pytestmark = [pytest.mark.processor, pytest.mark.kernels]
@@ -92,7 +92,7 @@ def test_another_layout_says_what_to_do(copy, monkeypatch):
 def seal(folder) -> None:
     """Make the checksums fit, as somebody would who wants to do harm."""
     files = {
-        path.relative_to(folder).as_posix(): FileRecord.of(path)
+        path.relative_to(folder).as_posix(): FileRecord.from_file(path)
         for path in folder.rglob("*")
         if path.is_file() and path.name not in ("README.md", MANIFEST)
     }
@@ -180,7 +180,7 @@ def test_weights_of_another_shape_are_refused(copy, change):
 
 @pytest.mark.parametrize("name", ["../small/config.json", "/etc/passwd", "codec/../../x", ".."])
 def test_a_manifest_that_lists_other_folders_is_refused(copy, name):
-    files = {name: FileRecord(1, "0" * 64), WEIGHTS: FileRecord.of(copy / WEIGHTS)}
+    files = {name: FileRecord(1, "0" * 64), WEIGHTS: FileRecord.from_file(copy / WEIGHTS)}
     write_manifest(copy, Manifest(WEIGHTS, "", files), {})
     assert "is not a manifest of prepared weights" in loading_refusal(copy)
 

@@ -16,14 +16,16 @@ import torch
 from dia_demo.checkpoint_config import read_model_config
 from dia_demo.checkpoint_files import MANIFEST, FileRecord, read_manifest, weight_files
 from dia_demo.config import RuntimeConfig
-from dia_demo.engine.placement import place_on_cpu
+from dia_demo.engine.loading.placement import place_on_cpu
 from dia_demo.errors import InputError, RunError
+from dia_demo.families.dia import family
 from dia_demo.families.resolve import resolve
 from dia_demo.files import cache_folder
 from dia_demo.machine.processor import classes_here
-from dia_demo.model import checkpoint, loading, packed_cache
+from dia_demo.model import loading
 from dia_demo.model.linear import KERNELS, KernelChoice
 from dia_demo.model.packed_linear import PackedLinear
+from dia_demo.model.weights import checkpoint, packed_cache
 from dia_demo.services.bench.plan import BenchPlan
 from dia_demo.services.diagnosis.doctor import examine
 from dia_demo.services.exporting import exporter
@@ -33,7 +35,7 @@ from dia_demo.task import result_of
 from dia_demo.ui.generate.expectation import ExpectationHandlers, ExpectationPanel
 from tests.helpers.models.checkpoints import load, write_small
 from tests.helpers.models.exports import codes_of, export_of
-from tests.helpers.page.page_stubs import parts_by_name
+from tests.helpers.page.page_stubs import expectation_values, parts_by_name
 from tests.helpers.processes import run_python
 from tests.helpers.stand_ins.disks import fill, mounted
 
@@ -48,6 +50,7 @@ def use_kernel(monkeypatch, name: str) -> None:
 # The same model
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("precision", ["float32", "bfloat16", "int8", "int4"])
 def test_an_export_without_its_original_gives_the_same_codes(precision, tmp_path, own_cache):
     folder = write_small(tmp_path / "small")
@@ -58,6 +61,7 @@ def test_an_export_without_its_original_gives_the_same_codes(precision, tmp_path
     np.testing.assert_array_equal(codes_of(tmp_path / "export", precision), expected)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "precision, kernel", [("float32", "plain"), ("bfloat16", "plain"), ("int8", "torch int8")]
 )
@@ -133,7 +137,7 @@ def test_original_weights_where_they_are_needed_are_named(exported):
 
 
 def test_an_export_is_not_exported_again(exported, tmp_path):
-    with pytest.raises(InputError, match="prepared weights already, in int8: copy its folder"):
+    with pytest.raises(InputError, match="already contains prepared weights, in int8: copy"):
         export_of(exported, tmp_path / "again", "int4")
 
 
@@ -160,18 +164,18 @@ def test_the_doctor_names_the_precision(exported):
 
 
 def test_a_benchmark_measures_the_precision_that_there_is(exported):
-    assert BenchPlan(str(exported)).checked().precisions == ("int8",)
+    assert BenchPlan(str(exported)).check().precisions == ("int8",)
 
 
 def test_a_benchmark_needs_the_original_to_compare_with(exported):
     with pytest.raises(InputError, match="cannot be compared.*Use --model ./small"):
-        BenchPlan(str(exported), quality=True).checked()
+        BenchPlan(str(exported), quality=True).check()
 
 
 def test_the_page_says_the_precision(exported):
     settings = Settings(RuntimeConfig(str(exported)))
     handlers = ExpectationHandlers(Synthesis(settings), parts_by_name(ExpectationPanel))
-    values = ("[S1] Hello.", False, "", str(exported), 60, "auto", 1.0, None, False, True)
+    values = expectation_values(model=str(exported), precision="auto")
     html = " ".join(text for text in handlers.refresh(*values).values() if isinstance(text, str))
     assert f"{exported}, prepared in int8: a Dia checkpoint of your own." in html
     assert str(exported) in Synthesis(settings).models
@@ -181,7 +185,7 @@ def test_the_page_says_that_another_precision_cannot_run(exported):
     handlers = ExpectationHandlers(
         Synthesis(Settings(RuntimeConfig(str(exported)))), parts_by_name(ExpectationPanel)
     )
-    values = ("[S1] Hello.", False, "", str(exported), 60, "int4", 1.0, None, False, True)
+    values = expectation_values(model=str(exported), precision="int4")
     html = " ".join(text for text in handlers.refresh(*values).values() if isinstance(text, str))
     assert "prepared in int8 and cannot run in int4" in html
 
@@ -199,7 +203,7 @@ def test_a_folder_lists_what_loading_reads(original, exported):
     }
     assert weight_files(exported) == [exported / manifest.weights]
     for name, record in manifest.files.items():
-        assert record == FileRecord.of(exported / name)
+        assert record == FileRecord.from_file(exported / name)
 
 
 def test_everybody_who_may_read_the_config_may_read_the_weights(exported):
@@ -211,7 +215,7 @@ def test_the_manifest_names_the_original(original, exported):
     said = json.loads((exported / MANIFEST).read_text())
     (weights,) = weight_files(original)
     assert said["base_model"]["name"] == "./small" and said["base_model"]["revision"] is None
-    assert said["base_model"]["files"] == {weights.name: vars(FileRecord.of(weights))}
+    assert said["base_model"]["files"] == {weights.name: vars(FileRecord.from_file(weights))}
     assert said["codec"] == {"folder": "codec"} and said["license"] is None
 
 
@@ -266,19 +270,19 @@ def test_an_empty_folder_is_used(original, tmp_path):
 
 
 def test_a_folder_beside_nothing_is_refused(original, tmp_path):
-    with pytest.raises(InputError, match="does not exist: make it first"):
+    with pytest.raises(InputError, match="does not exist: create it first"):
         export_of(original, tmp_path / "missing" / "export")
 
 
 def test_int4_that_cannot_be_calibrated_is_not_exported(original, tmp_path, monkeypatch):
-    monkeypatch.setattr(exporter, "why_not_calibrated", lambda _: "Too little memory.")
+    monkeypatch.setattr(family, "why_not_calibrated", lambda *_: "Too little memory.")
     with pytest.raises(InputError, match="less exact than it can be: Too little memory"):
         export_of(original, tmp_path / "export", "int4")
     assert not (tmp_path / "export").exists()
 
 
 def test_a_disk_that_is_too_small_is_refused_before_the_work(original, tmp_path, monkeypatch):
-    monkeypatch.setattr(exporter, "load_packed", lambda *_: pytest.fail("it was loaded"))
+    monkeypatch.setattr(family, "load_packed", lambda *_: pytest.fail("it was loaded"))
     with mounted(tmp_path / "disk", "16k") as disk:
         with pytest.raises(InputError, match="needs about .* and .* are free in"):
             export_of(original, disk / "export")
@@ -289,7 +293,7 @@ def test_a_disk_that_is_too_small_is_refused_before_the_work(original, tmp_path,
 def test_a_disk_that_fills_up_has_no_half_export(size, original, tmp_path, monkeypatch):
     monkeypatch.setattr(exporter, "_check_disk", lambda *_: None)
     with mounted(tmp_path / "disk", size) as disk:
-        with pytest.raises(RunError, match="No space left.*nothing is left of it"):
+        with pytest.raises(RunError, match="No space left.*was removed"):
             export_of(original, disk / "export")
         assert not list(disk.iterdir())
         fill(disk)

@@ -65,7 +65,7 @@ def test_a_file_that_arrives_damaged_is_fetched_again(uploaded, exported):
     content = bytearray(uploaded.files[WEIGHTS])
     content[len(content) // 2] ^= 1
     good, uploaded.files[WEIGHTS] = uploaded.files[WEIGHTS], bytes(content)
-    with pytest.raises(InputError, match=f"{WEIGHTS} of {NAME} arrived damaged and was removed"):
+    with pytest.raises(InputError, match=f"{WEIGHTS} of {NAME} arrived corrupted and was removed"):
         result_of(fetch_checkpoint(NAME))
     uploaded.files[WEIGHTS] = good
     folder = result_of(fetch_checkpoint(NAME))

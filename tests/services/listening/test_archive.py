@@ -16,7 +16,8 @@ import soundfile
 from dia_demo import audio
 from dia_demo.errors import InputError
 from dia_demo.services.earlier import history
-from dia_demo.services.earlier.history import History, read_take
+from dia_demo.services.earlier.history import History
+from dia_demo.services.earlier.take_metadata import read_take
 from dia_demo.services.listening import archive, store
 from dia_demo.services.listening.archive import import_zip
 from dia_demo.services.listening.comparison import Comparison
@@ -32,7 +33,7 @@ HEARD = {"A": 9.0, "B": 9.0}
 
 @pytest.fixture(scope="module")
 def original(synthesis, base, tmp_path_factory):
-    sides = [base, base.changed({"temperature": 1.9})]
+    sides = [base, base.change({"temperature": 1.9})]
     plan = make_plan("preference", sides, (SCRIPT,), (1, 2))
     comparison = Comparison.create(tmp_path_factory.mktemp("original") / "dir", plan, synthesis)
     list(comparison.run(synthesis, threading.Event()))
@@ -106,7 +107,7 @@ def test_a_zip_that_lies_about_its_size_is_stopped(packed, tmp_path, monkeypatch
         members = archive._checked_members(file)
         name = next(name for name in members if name.startswith("clips/"))
         with pytest.raises(InputError, match="more than its index says"):
-            archive._copy(file, members[name], tmp_path / "x.wav", 100)
+            archive.copy_member(file, members[name], tmp_path / "x.wav", 100)
 
 
 def test_import_ignores_files_that_the_plan_does_not_name(packed, tmp_path):
@@ -226,7 +227,7 @@ def test_deleting_a_comparison_deletes_its_zip(comparisons, packed, synthesis):
 def test_a_comparison_is_made_again_from_its_plan(comparisons, packed):
     key = new_key()
     old = comparisons.get(key, comparisons.load(key, packed))
-    new = comparisons.again(key, old.folder.name)
+    new = comparisons.repeat(key, old.folder.name)
     list(comparisons.run(key, new, threading.Event()))
     fresh = comparisons.get(key, new)
     assert not fresh.votes and fresh.next_trial() is not None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import csv
+import io
 import json
 import threading
 from dataclasses import fields, replace
@@ -13,9 +14,10 @@ import pytest
 import soundfile
 
 from dia_demo.errors import InputError
-from dia_demo.services.listening.clips import with_x
-from dia_demo.services.listening.comparison import Comparison, rebuilt
+from dia_demo.services.listening.clips import add_x
+from dia_demo.services.listening.comparison import Comparison
 from dia_demo.services.listening.plan.plan import Secret, make_plan
+from dia_demo.services.listening.plan.rebuild import rebuild_plan
 from dia_demo.services.listening.votes.votes import SIDES
 from tests.helpers.comparisons import HEARD, SCRIPTS, make
 
@@ -23,12 +25,12 @@ from tests.helpers.comparisons import HEARD, SCRIPTS, make
 def test_a_folder_in_use_is_refused(finished, synthesis, tmp_path):
     (tmp_path / "mine.txt").write_text("precious")
     with pytest.raises(InputError, match="not empty"):
-        Comparison.create(tmp_path, rebuilt(finished.plan), synthesis)
+        Comparison.create(tmp_path, rebuild_plan(finished.plan), synthesis)
     assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
 
 
 def test_what_can_never_run_is_refused_before_anything_is_written(base, synthesis, tmp_path):
-    hot = base.changed({"temperature": 99})
+    hot = base.change({"temperature": 99})
     plan = make_plan("preference", [base, hot], SCRIPTS, (1,))
     with pytest.raises(InputError, match="temperature"):
         Comparison.create(tmp_path / "dir", plan, synthesis)
@@ -43,12 +45,18 @@ def test_nothing_on_the_disk_tells_the_sides(finished):
     for name in ("loudness_lufs", *(field.name for field in fields(Secret))):
         assert f'"{name}"' not in text
     assert b'"flip"' not in base64.b64decode(sealed)
+    marks = set()
     for trial in finished.plan.trials:
         sizes = {(finished.folder / "clips" / clip).stat().st_size for clip in trial.clips}
         assert len(sizes) == 1, "the length of a file must not tell"
         for clip in trial.clips:
             with soundfile.SoundFile(finished.folder / "clips" / clip) as file:
-                assert file.subtype == "PCM_16" and not any(file.copy_metadata().values())
+                assert file.subtype == "PCM_16"
+                marks.add(tuple(sorted(file.copy_metadata().items())))
+    # That it is synthetic speech, the same in every file.
+    ((artist, software),) = marks
+    assert artist == ("artist", "Synthetic speech (dia_demo)")
+    assert software[1].startswith("dia_demo (libsndfile")
     assert not (finished.folder / "votes.csv").exists()
 
 
@@ -77,7 +85,7 @@ def read_rows(comparison: Comparison) -> list[dict]:
 def test_the_names_of_takes_do_not_tell_their_setting(two_settings, synthesis, tmp_path):
     """Takes of a round stay on the disk until all its pairs are made; the plan names the setting of
     each slot."""
-    three = [*two_settings, two_settings[0].changed({"temperature": 1.2})]
+    three = [*two_settings, two_settings[0].change({"temperature": 1.2})]
     plan = make_plan("preference", three, SCRIPTS[:1], (1,))
     files = {plan.take_file(slot) for slot in plan.slots}
     comparison, cancel = Comparison.create(tmp_path / "dir", plan, synthesis), threading.Event()
@@ -105,7 +113,7 @@ def test_the_sides_stay_hidden_until_the_end(finished):
 
 
 def test_abx_clips_are_never_the_same_bytes(base, synthesis, tmp_path):
-    plan = make_plan("abx", [base, base.changed({"top_k": 3})], SCRIPTS[:1], (1, 2))
+    plan = make_plan("abx", [base, base.change({"top_k": 3})], SCRIPTS[:1], (1, 2))
     comparison = Comparison.create(tmp_path / "dir", plan, synthesis)
     make(comparison, synthesis)
     for trial in comparison.plan.trials:
@@ -120,7 +128,7 @@ def test_x_is_not_named_by_subtraction():
     nearer = []
     for draw in range(100):
         x = draw % 2
-        a, b, heard = with_x(speech, x, rate)
+        a, b, heard = add_x(speech, x, rate)
         left = [np.sum((heard.astype(float) - clip) ** 2) for clip in (a, b)]
         nearer.append((left[0] < left[1]) == (x == 0))
     assert 30 <= sum(nearer) <= 70
@@ -145,13 +153,14 @@ def spoken(seed: int, rate: int) -> np.ndarray:
 
 def test_noise_in_the_silence_does_not_tell_x_from_the_others(base, synthesis, tmp_path):
     """The last bit is drawn in A and B as well: once X alone had noise behind its end."""
-    plan = make_plan("abx", [base, base.changed({"speed": 1.6})], SCRIPTS[:1], (1, 2))
+    plan = make_plan("abx", [base, base.change({"speed": 1.6})], SCRIPTS[:1], (1, 2))
     comparison = Comparison.create(tmp_path / "dir", plan, synthesis)
     make(comparison, synthesis)
     for trial in comparison.plan.trials:
         silent = 0
         for letter in "ABX":
-            tail = np.frombuffer(comparison.clip(trial.id, letter)[44:], "<i2")[-200:]
+            clip = io.BytesIO(comparison.clip(trial.id, letter))
+            tail = soundfile.read(clip, dtype="int16")[0][-200:]
             assert len(set(tail)) > 1, letter
             silent += np.abs(tail).max() <= 4
         assert silent, "the faster side is padded with silence"

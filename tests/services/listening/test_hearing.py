@@ -29,23 +29,23 @@ def hearing():
 
 
 def test_a_clip_is_heard_after_it_was_sent(hearing):
-    with pytest.raises(UnheardError, match="were not sent to this page"):
+    with pytest.raises(UnheardError, match="have not been sent to this page"):
         hearing.check("1", "AB", {"A": 1.0, "B": 1.0})
-    hearing.sent("1", "A")
-    with pytest.raises(UnheardError, match="were not sent to this page"):
+    hearing.note_sent("1", "A")
+    with pytest.raises(UnheardError, match="have not been sent to this page"):
         hearing.check("1", "AB", {"A": 1.0, "B": 1.0})
-    hearing.sent("1", "B")
+    hearing.note_sent("1", "B")
     with pytest.raises(UnheardError, match=r"claims 3\.0 s of listening, .* only 0\.0 s before"):
         hearing.check("1", "AB", {"A": 3.0, "B": 1.0})
     hearing.clock.now += 4.0
     hearing.check("1", "AB", {"A": 3.0, "B": 1.0})
-    with pytest.raises(UnheardError, match="were not sent"):
+    with pytest.raises(UnheardError, match="have not been sent"):
         hearing.check("2", "AB", {"A": 1.0, "B": 1.0})
 
 
 def test_only_one_clip_is_played_at_a_time(hearing):
     for letter in "ABX":
-        hearing.sent("1", letter)
+        hearing.note_sent("1", letter)
     hearing.clock.now += 10.0
     hearing.check("1", "ABX", {"A": 3.0, "B": 3.0, "X": 4.0})
     with pytest.raises(UnheardError, match=r"claims 15\.0 s"):
@@ -56,7 +56,7 @@ def test_a_clip_that_is_sent_again_was_heard_from_the_first_time_on(hearing):
     """After a reload the page knows what was heard of it before."""
     for _ in range(2):
         for letter in "AB":
-            hearing.sent("1", letter)
+            hearing.note_sent("1", letter)
         hearing.clock.now += 5.0
     hearing.check("1", "AB", {"A": 5.0, "B": 5.0})
 
@@ -70,7 +70,7 @@ def test_votes_within_seconds_are_refused(finished, synthesis, tmp_path):
     listened = {"heard": HEARD, "covered": HEARD}
     for trial in heard.plan.trials:
         answer = room.ask(own | listened | {"do": "vote", "trial": trial.id, "vote": "A"})
-        assert answer["again"] and "were not sent" in answer["error"]
+        assert answer["again"] and "have not been sent" in answer["error"]
     trial = room.ask(own | {"do": "look"})["trial"]["id"]
     for letter in "AB":
         assert "clip" in room.ask(own | {"do": "clip", "trial": trial, "letter": letter})

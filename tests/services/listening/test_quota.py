@@ -13,8 +13,9 @@ from dia_demo.services.earlier import history
 from dia_demo.services.earlier.history import History
 from dia_demo.services.listening import store
 from dia_demo.services.listening.archive import export_zip, unpacked_bytes
-from dia_demo.services.listening.comparison import Comparison, rebuilt
+from dia_demo.services.listening.comparison import Comparison
 from dia_demo.services.listening.plan.plan import make_plan
+from dia_demo.services.listening.plan.rebuild import rebuild_plan
 from dia_demo.services.listening.quota import IN_USE_SECONDS
 from dia_demo.services.listening.store import ComparisonStore
 from dia_demo.services.people import new_key
@@ -154,7 +155,7 @@ def test_a_voice_prompt_counts_before_it_is_copied(small_store, packed, tmp_path
     plan = small_store.get(key, small_store.load(key, packed)).plan
     (tmp_path / "voice.wav").write_bytes(bytes(small_store.limit))
     with pytest.raises(InputError, match="no room for"):
-        small_store.create(key, rebuilt(plan), VoicePrompt(audio=tmp_path / "voice.wav"))
+        small_store.create(key, rebuild_plan(plan), VoicePrompt(audio=tmp_path / "voice.wav"))
 
 
 def test_a_plan_too_large_for_the_machine_is_refused_before_anything_is_kept(small_store, packed):

@@ -12,11 +12,13 @@ import pytest
 from dia_demo.engine.events import Failed, Finished
 from dia_demo.engine.scheduler import PLACES
 from dia_demo.errors import InputError
-from dia_demo.services.listening.comparison import Comparison, rebuilt
+from dia_demo.services.listening.comparison import Comparison
 from dia_demo.services.listening.plan.plan import make_plan
+from dia_demo.services.listening.plan.rebuild import rebuild_plan
 from dia_demo.services.listening.render import RenderEnded, RenderProgress
 from dia_demo.services.take import VoicePrompt
 from tests.helpers.comparisons import SCRIPTS, clips_of, make
+from tests.helpers.voices import NO_VOICES
 
 
 def test_progress_reports_every_finished_pair(finished):
@@ -51,6 +53,7 @@ def test_a_pairs_take_equals_the_take_made_alone(finished, synthesis, base):
             finished.plan.scripts[trial.script],
             trial.seed,
             None,
+            NO_VOICES,
         )
         request = replace(request, runtime=synthesis.settings.runtime)
         events = list(synthesis.stream(request, threading.Event()))
@@ -60,6 +63,7 @@ def test_a_pairs_take_equals_the_take_made_alone(finished, synthesis, base):
         assert np.abs(heard - alone * gain).max() < 3 / 32767
 
 
+@pytest.mark.long
 def test_takes_of_one_runtime_share_a_batch(two_settings, synthesis, tmp_path, monkeypatch):
     sizes = []
     together = synthesis.stream_together
@@ -72,7 +76,7 @@ def test_takes_of_one_runtime_share_a_batch(two_settings, synthesis, tmp_path, m
     make(Comparison.create(tmp_path / "one", plan, synthesis), synthesis)
     assert sizes == [4]
     sizes.clear()
-    other = [two_settings[0], two_settings[1].changed({"precision": "bfloat16"})]
+    other = [two_settings[0], two_settings[1].change({"precision": "bfloat16"})]
     plan = make_plan("preference", other, SCRIPTS[:1], (1, 2))
     comparison = Comparison.create(tmp_path / "two", plan, synthesis)
     make(comparison, synthesis)
@@ -82,7 +86,7 @@ def test_takes_of_one_runtime_share_a_batch(two_settings, synthesis, tmp_path, m
 
 
 def test_the_same_plan_gives_the_same_clips(finished, synthesis, tmp_path):
-    again = Comparison.create(tmp_path / "again", rebuilt(finished.plan), synthesis)
+    again = Comparison.create(tmp_path / "again", rebuild_plan(finished.plan), synthesis)
     assert not any(trial.made for trial in again.plan.trials)
     make(again, synthesis)
     for trial, pair in clips_of(finished).items():

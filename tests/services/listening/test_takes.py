@@ -10,7 +10,7 @@ import soundfile
 
 from dia_demo import audio
 from dia_demo.errors import InputError
-from dia_demo.services.earlier.history import read_take
+from dia_demo.services.earlier.take_metadata import read_take
 from dia_demo.services.listening.plan.plan import make_plan
 from dia_demo.services.listening.store import ComparisonStore
 from dia_demo.services.people import new_key
@@ -23,7 +23,7 @@ TEMPERATURES = {"A": 1.0, "B": 1.9}
 def kept(synthesis, base, tmp_path_factory):
     """A store, a person's key, and their comparison with two pairs."""
     store, key = ComparisonStore(tmp_path_factory.mktemp("kept"), synthesis), new_key()
-    sides = [base.changed({"temperature": value}) for value in TEMPERATURES.values()]
+    sides = [base.change({"temperature": value}) for value in TEMPERATURES.values()]
     identity = store.create(key, make_plan("preference", sides, (SCRIPT,), (1, 2)))
     unmade = store.create(key, make_plan("sighted", sides, (SCRIPT,), (1,)))
     with pytest.raises(InputError, match="no audio yet"):

@@ -14,6 +14,7 @@ from dia_demo.services.earlier.history import History
 from dia_demo.services.listening.two_takes import compare_takes
 from dia_demo.services.people import new_key
 from tests.helpers.comparisons import HEARD, SCRIPTS, clips_of
+from tests.helpers.voices import NO_VOICES
 
 KEY = new_key()
 
@@ -24,7 +25,9 @@ def earlier(base, synthesis, tmp_path_factory):
     history = History(tmp_path_factory.mktemp("kept"))
 
     def make(seed: int, script: str = SCRIPTS[0], **changes):
-        request = base.changed(changes).request(synthesis.models.first, script, seed, None)
+        request = base.change(changes).request(
+            synthesis.models.first, script, seed, None, NO_VOICES
+        )
         request = replace(request, runtime=synthesis.settings.runtime)
         *_, finished = synthesis.stream(request, threading.Event())
         take = synthesis.take(request, finished.result)
@@ -70,3 +73,11 @@ def test_takes_may_differ_in_their_pronunciations(earlier, synthesis, tmp_path):
     other = replace(one, pronunciations="Hello = Hallo")
     comparison = compare_takes(tmp_path / "dir", "sighted", (one, other), synthesis)
     assert comparison.result().names == ("pronunciations none", "pronunciations Hello = Hallo")
+
+
+def test_takes_may_differ_in_their_voices(earlier, synthesis, tmp_path):
+    one = earlier(1)
+    other = replace(one, voices=("rms deep", ""))
+    comparison = compare_takes(tmp_path / "dir", "preference", (one, other), synthesis)
+    names = comparison.result().names
+    assert names == ("voice of S1 by the seed", "voice of S1 rms deep")

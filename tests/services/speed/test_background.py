@@ -20,7 +20,7 @@ from dia_demo.services.worker.messages import JobProgress
 from dia_demo.services.worker.worker import JobStopped
 from tests.helpers.stand_ins.bench_stubs import QUICK
 
-SOON = 30.0
+SOON = 120.0
 
 
 @pytest.fixture(autouse=True)

@@ -5,14 +5,16 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, replace
 
+import numpy as np
 import pytest
 
 from dia_demo.config import RuntimeConfig
-from dia_demo.engine.placement import place_on_cpu
+from dia_demo.engine.loading.placement import place_on_cpu
 from dia_demo.families.resolve import resolve
 from dia_demo.machine import system
 from dia_demo.services.speed import machine_speed as speed_module
 from dia_demo.services.speed.machine_speed import FEWEST_STEPS, LAST_TAKES, MachineSpeed
+from dia_demo.services.take import Request, VoicePrompt
 from tests.helpers.models.known import DIA_NAME
 from tests.helpers.page.page_stubs import FIGURES
 from tests.helpers.stand_ins.bench_stubs import QUICK, run_result
@@ -48,38 +50,67 @@ def known():
     return machine
 
 
-def seconds(machine: MachineSpeed, info=NANO, runtime=ON_NANO, script=SCRIPT, **changes):
-    tokens = info.config.defaults.max_tokens
-    left = machine.expect(info, runtime, script, tokens, **changes).left
+def request(info=NANO, runtime=ON_NANO, max_tokens=None, voice=None, speed=1.0) -> Request:
+    """A take of SCRIPT."""
+    params = info.config.defaults
+    if max_tokens is not None:
+        params = replace(params, max_tokens=max_tokens)
+    return Request(SCRIPT, params, info, runtime, voice, speed)
+
+
+def seconds(machine: MachineSpeed, asked: Request | None = None, **changes):
+    left = machine.expect(asked or request(), **changes).left
     return None if left is None else left.middle
 
 
+OF_DIA = request(DIA, ON_DIA)
+
+
 def test_nothing_is_said_before_anything_was_measured(known):
-    assert seconds(known) is None and seconds(known, DIA, ON_DIA) is None
+    assert seconds(known) is None and seconds(known, OF_DIA) is None
     assert known.seconds_per_second(DIA, ON_DIA) is None
 
 
 def test_the_quick_measurement_is_enough_for_both_models(known):
     known.learn_quick(QUICK)
-    assert 0 < seconds(known) < 1 < seconds(known, DIA, ON_DIA)
+    assert 0 < seconds(known) < 1 < seconds(known, OF_DIA)
 
 
 def test_a_longer_script_is_expected_to_take_longer(known):
     known.learn_quick(QUICK)
-    assert seconds(known, script=2 * SCRIPT) > 1.5 * seconds(known)
+    assert seconds(known, replace(request(), script=2 * SCRIPT)) > 1.5 * seconds(known)
+
+
+def test_several_takes_at_once_share_what_dia_reads_from_memory(known):
+    known.learn_quick(QUICK)
+    assert seconds(known, takes=8) > 6 * seconds(known)
+    assert 2 < seconds(known, OF_DIA, takes=8) / seconds(known, OF_DIA) < 4
+
+
+def test_takes_beyond_the_places_wait_for_one(known):
+    known.learn_quick(QUICK)
+    few, many = (seconds(known, takes=8, places=places) for places in (1, 8))
+    assert few > 7 * seconds(known) and few >= many
+
+
+def test_a_voice_prompt_costs_time_by_its_length_and_the_models_size(known):
+    assert known.prompt_seconds(DIA, 300) is None
+    known.learn_quick(QUICK)
+    assert known.prompt_seconds(DIA, 600) == 2 * known.prompt_seconds(DIA, 300)
+    assert known.prompt_seconds(DIA, 300) > 10 * known.prompt_seconds(NANO, 300) > 0
 
 
 def test_max_tokens_end_the_take_that_is_expected(known):
     known.learn_quick(QUICK)
-    cut = known.expect(DIA, ON_DIA, SCRIPT, 200)
+    cut = known.expect(request(DIA, ON_DIA, 200))
     assert cut.audio_seconds == DIA.seconds_of(200)
-    assert cut.left.middle < seconds(known, DIA, ON_DIA)
+    assert cut.left.middle < seconds(known, OF_DIA)
 
 
 def test_fewer_bits_are_expected_to_be_faster(known):
     known.learn_quick(QUICK)
     by_precision = [
-        seconds(known, DIA, replace(ON_DIA, precision=precision))
+        seconds(known, request(DIA, replace(ON_DIA, precision=precision)))
         for precision in ("float32", "bfloat16", "int8", "int4")
     ]
     assert by_precision == sorted(by_precision, reverse=True)
@@ -92,6 +123,14 @@ def test_a_take_counts_more_than_an_estimate(known):
     assert pace.measured
     assert pace.per_frame == pytest.approx(0.002, rel=0.02)
     assert pace.per_codec_second == pytest.approx(0.1)
+
+
+def test_what_is_decoded_beside_the_steps_is_not_waited_for(known):
+    for wall, waited in ((2.4, 0.4), (5.0, 1.0), (1.9, 0.01)):
+        known.learn_take(NANO, replace(TAKE, wall_seconds=wall), 1, 80)
+        pace = known.pace(NANO, replace(ON_NANO, threads=1), 10.0)
+        assert pace.per_codec_second == pytest.approx(waited / 10.0)
+        known._rates.takes.clear()
 
 
 def test_one_disturbed_take_among_others_changes_nothing(known):
@@ -125,7 +164,7 @@ def test_a_benchmark_counts_as_a_take(known):
 
 def test_several_takes_at_once_are_not_one_take(known):
     known.learn_run(DIA_NAME, run_result(rows=8, precision="int8"))
-    assert seconds(known, DIA, ON_DIA) is None
+    assert seconds(known, OF_DIA) is None
 
 
 def learn_stretch(known) -> None:
@@ -137,8 +176,10 @@ def learn_stretch(known) -> None:
 
 def test_a_change_of_speed_takes_time(known):
     learn_stretch(known)
-    audio = known.expect(NANO, ON_NANO, SCRIPT, 1024).audio_seconds
-    assert seconds(known, speed=0.5) - seconds(known) == pytest.approx(2 * audio * 0.25, rel=0.15)
+    audio = known.expect(request()).audio_seconds
+    assert seconds(known, request(speed=0.5)) - seconds(known) == pytest.approx(
+        2 * audio * 0.25, rel=0.15
+    )
 
 
 def test_a_take_at_another_speed_leaves_the_pace_as_it_was(known):
@@ -148,27 +189,40 @@ def test_a_take_at_another_speed_leaves_the_pace_as_it_was(known):
     assert seconds(known) == before
 
 
-def test_the_time_with_a_voice_prompt_is_not_known(known):
+def test_a_kept_voice_is_read_first_and_takes_of_the_max_tokens(known):
     known.learn_quick(QUICK)
-    assert seconds(known, has_voice=True) is None
+    voice = VoicePrompt(codes=np.zeros((600, 9), np.int16), transcript="[S1] These are its words.")
+    plain, voiced = (request(DIA, ON_DIA, 800, voice=one) for one in (None, voice))
+    reading = known.prompt_seconds(DIA, 600)
+    long = replace(voiced, params=DIA.config.defaults)
+    assert seconds(known, long) > seconds(known, OF_DIA) + reading
+    rest = DIA.config.frames_within(800, prompt_frames=600) / DIA.frames_per_second
+    assert known.expect(voiced).audio_seconds == rest < known.expect(plain).audio_seconds
+    full = request(DIA, ON_DIA, 600, voice=voice)
+    assert known.expect(full).audio_seconds == 0
+
+
+def test_the_time_with_a_recording_is_not_known(known):
+    known.learn_quick(QUICK)
+    assert seconds(known, has_recording=True) is None
 
 
 def test_the_time_on_another_device_is_not_known(known):
     known.learn_quick(QUICK)
-    assert seconds(known, runtime=RuntimeConfig(device="xpu")) is None
+    assert seconds(known, request(runtime=RuntimeConfig(device="xpu"))) is None
 
 
 def test_a_model_that_does_not_fit_has_a_reason_in_place_of_a_time(known, monkeypatch):
     known.learn_quick(QUICK)
     monkeypatch.setattr(system, "memory_bytes", lambda: 10**9)
-    expected = known.expect(DIA, RuntimeConfig(DIA_NAME), SCRIPT, 3072)
+    expected = known.expect(request(DIA, RuntimeConfig(DIA_NAME)))
     assert expected.left is None and "this machine has 1.0 GB" in expected.shortage
     assert known.seconds_per_second(DIA, RuntimeConfig(DIA_NAME)) is None
 
 
 def test_a_model_with_its_weights_here_needs_no_download(known):
-    assert known.expect(DIA, ON_DIA, SCRIPT, 3072).download
-    assert not known.expect(NANO, ON_NANO, SCRIPT, 1024).download
+    assert known.expect(OF_DIA).download
+    assert not known.expect(request()).download
 
 
 # The file
@@ -180,7 +234,7 @@ def test_what_was_learnt_is_known_after_a_restart(known):
     learn_stretch(known)
     again = MachineSpeed()
     assert again.quick == QUICK
-    assert seconds(again, speed=0.5) == seconds(known, speed=0.5)
+    assert seconds(again, request(speed=0.5)) == seconds(known, request(speed=0.5))
 
 
 def test_a_process_that_only_reads_writes_nothing(cache):
@@ -242,4 +296,4 @@ def test_the_models_used_longest_ago_are_forgotten(known):
 
 def test_the_quick_measurement_keeps_the_better_rates():
     worse = replace(QUICK, read_gb_s=9.0, nano_ms_per_step=0.2, undisturbed=False)
-    assert asdict(worse.better(QUICK)) == asdict(replace(QUICK, nano_ms_per_step=0.2))
+    assert asdict(worse.merge_best(QUICK)) == asdict(replace(QUICK, nano_ms_per_step=0.2))

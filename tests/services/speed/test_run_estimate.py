@@ -99,7 +99,7 @@ def test_the_time_shown_is_right_from_the_first_tenth_on(steps, step_seconds, sp
             round(steps * math.exp(deviations * deviation)),
             step_seconds,
             loading * run_seconds,
-            TimeLeft.around(1.1 * loading * run_seconds, 1.3) if loading else NOTHING,
+            TimeLeft.from_estimate(1.1 * loading * run_seconds, 1.3) if loading else NOTHING,
         )
         wrong = [
             (round(passed, 2), round(left, 1), time_left(known))
@@ -112,7 +112,7 @@ def test_the_time_shown_is_right_from_the_first_tenth_on(steps, step_seconds, sp
 @pytest.mark.parametrize("loading", [0.0, 3.0])
 def test_there_is_a_figure_from_the_first_tenth_on(loading):
     expected = ExpectedTake(900, 0.1, 1700, 0.06, 1.3)
-    run = Run(expected, 940, 0.06, loading * 54, TimeLeft.around(loading * 54, 1.3))
+    run = Run(expected, 940, 0.06, loading * 54, TimeLeft.from_estimate(loading * 54, 1.3))
     judged = run.judged()
     assert all(left is not None for _, _, left in judged)
     single = [passed for passed, _, left in judged if time_left(left).startswith("about")]

@@ -99,12 +99,12 @@ def test_there_is_a_largest_number_of_voices(kept, monkeypatch):
 
 def test_the_voices_of_all_people_have_a_limit_together(tmp_path, monkeypatch):
     settings = Settings(kept_folder=tmp_path)
-    first, second = (KeptVoices.of_person(settings, new_key()) for _ in range(2))
+    first, second = (KeptVoices.for_person(settings, new_key()) for _ in range(2))
     monkeypatch.setattr(kept_module, "MOST_BYTES", 1000)
     first.add(VOICE)
-    with pytest.raises(InputError, match="all that they may"):
+    with pytest.raises(InputError, match="the maximum"):
         second.add(VOICE)
-    KeptVoices.of_this_user(settings).add(VOICE)
+    KeptVoices.for_user(settings).add(VOICE)
     first.remove("Anna")
     second.add(VOICE)
 

@@ -44,9 +44,9 @@ def test_the_speaker_without_a_choice_has_a_voice_that_is_apart(model):
     table = model.info.config.voices
     for voice in table.voices:
         for seed in range(20):
-            one, two = table.drawn(seed, voice)
+            one, two = table.draw(seed, voice)
             assert one is voice and table.are_apart(one, two) and two.is_drawn
-            assert table.drawn(seed, None, voice)[1] is voice
+            assert table.draw(seed, None, voice)[1] is voice
 
 
 def test_a_choice_changes_nothing_for_the_same_voices(model):
@@ -143,7 +143,7 @@ def test_a_kept_voice_and_a_voice_prompt_exclude_each_other(model, anna, tmp_pat
 
 def test_a_part_needs_its_own_words(model, anna, tmp_path):
     path = anna.save(tmp_path / "anna.wav")
-    with pytest.raises(InputError, match="Write down exactly what is said in this part"):
+    with pytest.raises(InputError, match="Enter exactly what is said in this part"):
         keep(path, "Part", model=NANO, part=(0.0, 1.2))
     voice = keep(path, "Part", model=NANO, part=(0.0, 1.2), transcript="Hello there,")
     fps = model.info.frames_per_second
@@ -173,7 +173,7 @@ def test_a_recording_is_encoded_once_and_needs_consent(model, tmp_path):
     assert read_metadata(path) is None
     with pytest.raises(InputError, match="consent"):
         keep(path, "Me", model=NANO, transcript="Hello")
-    with pytest.raises(InputError, match="Write down exactly"):
+    with pytest.raises(InputError, match="Enter exactly"):
         keep(path, "Me", model=NANO, has_consent=True)
     voice = keep(path, "Me", model=NANO, transcript="Hello to you.", has_consent=True)
     assert voice.source == "recording" and "agreed" in voice.consent

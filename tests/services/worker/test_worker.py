@@ -73,8 +73,8 @@ def main_file(job, report_progress):
     [
         (InputError("The script is empty."), "^The script is empty.$"),
         (KeyError("lost\nkey"), "^KeyError: 'lost"),
-        (9, "^its process was killed, most likely because the memory ran out$"),
-        (15, "^its process was ended by SIGTERM$"),
+        (9, "^its process was killed, most likely because memory ran out$"),
+        (15, "^its process was terminated by SIGTERM$"),
         (None, "^its process ended with code 3"),
     ],
 )

@@ -8,7 +8,7 @@ import pytest
 from dia_demo.errors import InputError
 from dia_demo.text.dialogue.breaks import Break
 from dia_demo.text.dialogue.chunks import LONGEST_SECONDS, Size, split_script
-from dia_demo.text.dialogue.pauses import without_pauses
+from dia_demo.text.dialogue.pauses import remove_pauses
 from dia_demo.text.script import TAG, expected_seconds, parse_turns, to_bytes
 
 WORDS = "a I we all that word Dr. Smith's 3.5 it; well, no! really? (laughs)".split()
@@ -21,7 +21,7 @@ def measure(text: str) -> Size:
 
 def spoken(script: str) -> list[tuple[int, list[str]]]:
     """Every word with who says it, in order."""
-    turns = parse_turns(without_pauses(script))
+    turns = parse_turns(remove_pauses(script))
     return [(turn.speaker or 1, word) for turn in turns for word in turn.text.split()]
 
 

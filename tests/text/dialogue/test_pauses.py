@@ -3,8 +3,8 @@
 import pytest
 
 from dia_demo.errors import InputError
-from dia_demo.text.dialogue.pauses import find_pauses, with_plain_pauses, without_pauses
-from dia_demo.text.formats.table import in_turns
+from dia_demo.text.dialogue.pauses import find_pauses, remove_pauses, simplify_pauses
+from dia_demo.text.formats.table import write_turns
 
 
 @pytest.mark.parametrize(
@@ -20,8 +20,8 @@ def test_pauses_are_read_as_programs_and_people_write_them(written, seconds):
     script = f"[S1] One {written} two."
     (pause,) = find_pauses(script)
     assert (script[pause.start : pause.end], pause.seconds) == (written, seconds)
-    assert find_pauses(with_plain_pauses(script))[0].seconds == seconds
-    assert without_pauses(script).split() == "[S1] One two.".split()
+    assert find_pauses(simplify_pauses(script))[0].seconds == seconds
+    assert remove_pauses(script).split() == "[S1] One two.".split()
 
 
 @pytest.mark.parametrize(
@@ -45,4 +45,4 @@ def test_a_pause_that_is_too_long_is_refused():
     ],
 )
 def test_a_pause_stays_in_a_script_of_another_format(script):
-    assert [pause.seconds for pause in find_pauses(in_turns(with_plain_pauses(script)))] == [2]
+    assert [pause.seconds for pause in find_pauses(write_turns(simplify_pauses(script)))] == [2]

@@ -7,7 +7,8 @@ import pytest
 
 from dia_demo.services.take import Request
 from dia_demo.text.checks.script_check import check_script
-from dia_demo.text.formats.table import FORMATS, in_turns, recognise
+from dia_demo.text.formats.check import CHOICES
+from dia_demo.text.formats.table import FORMATS, recognise, write_turns
 from dia_demo.text.normaliser import normalise
 from dia_demo.text.script import TAG
 from tests.helpers.models.known import DIA, NANO
@@ -35,7 +36,7 @@ def test_a_recogniser_reads_its_examples(name, written, turns):
 
 @pytest.mark.parametrize("script", LEFT_ALONE)
 def test_what_looks_alike_is_read_as_written(script):
-    assert in_turns(script) == script
+    assert write_turns(script) == script
 
 
 @pytest.mark.parametrize(
@@ -68,7 +69,7 @@ def test_lines_of_all_formats_in_any_order_are_read_without_losing_the_tags():
             continue
         certain += 1
         assert TAG.search(found.script), script
-        assert in_turns(found.script) == found.script, script
+        assert write_turns(found.script) == found.script, script
         reading = normalise(script)
         assert TAG.match(reading.text.lstrip()), script
         assert normalise(reading.text).text == reading.text, script
@@ -120,11 +121,30 @@ def test_read_as_written_undoes_a_format():
     assert undone.reading is None and "format_read" not in {one.code for one in undone.findings}
 
 
+@pytest.mark.parametrize(
+    ("script", "label"),
+    [
+        ("Ann: Hi there.\nBen: 12 times.", "Make Ann [S1] and Ben [S2]"),
+        ('[{"speaker": "Ann", "text": "Hi."}, {"speaker": "Ben", "text": "Ho."}]', "Make Ann [S1]"),
+        ("INT. ROOM - DAY\n\nANN\nHello.\n\nBEN\n(softly)\nYes.", "Make ANN [S1] and BEN [S2]"),
+        ("1\n00:00:01,000 --> 00:00:02,000\nHello there.\n", "Keep only the words"),
+    ],
+)
+def test_what_is_read_can_be_written_into_the_script(script, label):
+    report = NANO.check(script, 400)
+    (choice,) = [one for one in report.findings if one.code == "format_turns"]
+    assert choice.repair_label.startswith(label) and choice not in report.fixes
+    written = NANO.check(choice.repaired, 400)
+    assert not {one.code for one in written.findings} & set(CHOICES)
+    assert NANO.reading(choice.repaired).text == NANO.reading(script).text
+    assert choice.repaired.startswith("[S1] H")
+
+
 def test_data_of_a_program_is_read():
     python = "lines = [\n    ('Ann', 'Hi there.'),\n    ('Ben', \"It's me.\"),\n]"
     script = 'const lines = [{speaker: "Ann", text: "Hi there."}, {speaker: "Ben", text: "Ho."}];'
-    assert in_turns(python) == "[S1] Hi there.\n[S2] It's me."
-    assert in_turns(script) == "[S1] Hi there. [S2] Ho."
+    assert write_turns(python) == "[S1] Hi there.\n[S2] It's me."
+    assert write_turns(script) == "[S1] Hi there. [S2] Ho."
 
 
 @pytest.mark.parametrize("script", ["@Ann Hi there.", "- Hi there!\n- Ho!", "@Ann Hi.\n@Ben Ho."])

@@ -52,7 +52,9 @@ def test_every_position_of_a_padded_batch_has_the_logits_of_the_engine(student, 
     assert logits.shape[:2] == batch.codes.shape[:2]
     for row, take in enumerate(sampled[:3]):
         params = replace(DEFAULTS, cfg_scale=scales[row])
-        forced = Forced(Row(grown.config, take.text, params), fed(take.codes, grown.config))
+        forced = Forced(
+            Row(grown.config, take.text, params), fed(take.codes, grown.config), params.cfg_scale
+        )
         expected = forced_logits(grown, forced)[:, 0]
         torch.testing.assert_close(logits[row, : len(expected)], expected, rtol=1e-4, atol=1e-4)
 

@@ -29,7 +29,7 @@ def test_the_target_is_the_distribution_of_guided_sampling(cfg_scale):
     shape = (50, decoder.num_channels, decoder.vocab_size)
     cond, uncond = 3 * torch.randn(2, *shape, generator=torch.Generator().manual_seed(1))
     params = replace(DEFAULTS, cfg_scale=cfg_scale, top_k=top_k)
-    sampler = ReferenceSampler.of([params] * 50, [2] * 50, decoder)
+    sampler = ReferenceSampler.create([params] * 50, [2] * 50, decoder)
     codes, logits = map(torch.from_numpy, sampler.candidates_of(cond.numpy(), uncond.numpy()))
     expected = torch.full(shape, -torch.inf).scatter(-1, codes, logits).log_softmax(-1)
     scales = torch.full((50,), cfg_scale)

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from itertools import islice
 
+import pytest
+
 from training.distill import scripts
+from training.voice.corpus.natural import DICTIONARY
 
 
+@pytest.mark.skipif(not DICTIONARY.exists(), reason="training needs Debian's wamerican")
 def test_the_grammar_writes_short_scripts_and_dialogues_within_the_limit():
     drawn = list(islice(scripts.drawn(3, 420), 20))
     assert drawn[:3] == list(islice(scripts.drawn(3, 420), 3)), "the seed decides"

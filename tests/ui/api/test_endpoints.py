@@ -21,16 +21,26 @@ from dia_demo.files import ROOT
 from dia_demo.machine import system
 from dia_demo.services.settings import Settings
 from dia_demo.services.synthesis import Synthesis
-from dia_demo.ui.api import endpoints
+from dia_demo.ui.api import answers, endpoints
 from dia_demo.ui.api.arguments import arguments_of_check, arguments_of_generate
 from dia_demo.ui.page import build_ui
 from tests.helpers.models.checkpoints import NANO_DEFAULTS
+from tests.helpers.page.examples import example
 from tests.helpers.stand_ins.bench_stubs import QUICK
 
 ARGUMENTS = (
     "script temperature cfg_scale max_tokens top_p top_k seed speed voice_prompt voice_transcript "
-    "model precision xpu normalise pronunciations format voice_s1 voice_s2"
+    "model precision xpu normalise pronunciations format voice_s1 voice_s2 text_temperature"
 ).split()
+MORE_ARGUMENTS = {
+    "/audition": ["takes", "voices", "presets"],
+    "/dialogue": ["join", "retries", "subtitles"],
+}
+OF_COMPARISONS = (
+    "script settings kind pairs seed model voice_transcript normalise pronunciations voice_prompt "
+    "precision format"
+).split()
+WITH_SCRIPT = ["/generate", "/audition", "/dialogue", "/check"]
 WHOLE = {"seed", "top_k", "max_tokens"}
 
 
@@ -45,23 +55,35 @@ def by_name(endpoint: dict) -> dict[str, dict]:
     return {parameter["parameter_name"]: parameter for parameter in endpoint["parameters"]}
 
 
-def test_the_endpoints_are_a_take_a_check_and_the_models(offered):
-    assert list(offered) == ["/generate", "/check", "/models"]
+def test_the_endpoints_are_these_and_no_other_event_is_public(offered):
+    assert list(offered) == [
+        "/generate", "/audition", "/dialogue", "/compare", "/check", "/models",
+    ]  # fmt: skip
 
 
 def test_the_arguments_keep_their_order(offered):
     """Programs may pass them by position: new arguments are added at the end."""
     assert list(by_name(offered["/generate"])) == ARGUMENTS
+    for name, more in MORE_ARGUMENTS.items():
+        assert list(by_name(offered[name])) == [*ARGUMENTS, *more]
+    assert list(by_name(offered["/compare"])) == OF_COMPARISONS
 
 
-@pytest.mark.parametrize("endpoint", ["/generate", "/check"])
+@pytest.mark.parametrize("endpoint", WITH_SCRIPT)
 def test_only_the_script_is_required(offered, endpoint):
     parameters = by_name(offered[endpoint])
     required = [name for name, one in parameters.items() if not one["parameter_has_default"]]
     assert required == ["script"]
 
 
-@pytest.mark.parametrize("endpoint", ["/generate", "/check"])
+def test_a_comparison_needs_settings_as_well(offered):
+    parameters = by_name(offered["/compare"])
+    required = [name for name, one in parameters.items() if not one["parameter_has_default"]]
+    assert required == ["script", "settings"]
+    assert len(parameters["settings"]["example_input"]) == 2
+
+
+@pytest.mark.parametrize("endpoint", [*WITH_SCRIPT, "/compare"])
 def test_every_argument_is_described(offered, endpoint):
     for name, parameter in by_name(offered[endpoint]).items():
         assert len(parameter["python_type"]["description"]) > 20, name
@@ -81,7 +103,7 @@ def test_numbers_have_their_range(offered):
               if "minimum" in kind}  # fmt: skip
     assert ranges == {
         "temperature": (0, 5), "cfg_scale": (0, 20), "max_tokens": (5, 3072), "top_p": (0.01, 1),
-        "top_k": (1, 1028), "seed": (-1, 2**32 - 1), "speed": (0.5, 2),
+        "top_k": (1, 2050), "seed": (-1, 2**32 - 1), "speed": (0.25, 4), "text_temperature": (0, 5),
     }  # fmt: skip
     assert "1 to 260 with nano" in kinds["top_k"]["description"]
 
@@ -106,6 +128,7 @@ def test_the_figures_are_described_one_by_one(offered):
         *(field.name for field in fields(Figures)),
         "voices",
         "remarks",
+        "words",
     ]
     assert all(field["description"] for field in figures["type"]["properties"].values())
     assert "audio_seconds: float (length of the audio)" in figures["python_type"]["type"]
@@ -114,8 +137,8 @@ def test_the_figures_are_described_one_by_one(offered):
 def test_an_answer_has_the_keys_that_are_described(synthesis):
     info = list(synthesis.models.values())[0]
     report = endpoints.report_of(info.check("[S1] Hi.", 60), "[S1] Hi.", info)
-    assert list(report) == list(endpoints.REPORT["properties"])
-    assert list(endpoints.model_of(info, None)) == list(endpoints.MODELS["items"]["properties"])
+    assert list(report) == list(answers.REPORT["properties"])
+    assert list(endpoints.model_of(info, None)) == list(answers.MODELS["items"]["properties"])
 
 
 def test_the_models_say_how_long_they_take_here(tmp_path, monkeypatch):
@@ -123,9 +146,9 @@ def test_the_models_say_how_long_they_take_here(tmp_path, monkeypatch):
     monkeypatch.setattr(system, "available_bytes", lambda: 10**11)
     service = Synthesis(Settings())
     models = endpoints.make_models(service)
-    assert [model["seconds_per_second"] for model in models()] == [None, None]
+    assert [model["seconds_per_second"] for model in models()] == len(service.models) * [None]
     service.speed.learn_quick(QUICK)
-    nano, dia = (model["seconds_per_second"] for model in models())
+    nano, dia, *_ = (model["seconds_per_second"] for model in models())
     assert 0 < nano < 0.2 < dia < 10
 
 
@@ -179,12 +202,12 @@ def call(home: str, path: str, body: dict) -> tuple[str, object]:
         {"Content-Type": "application/json"},
     )  # fmt: skip
     try:
-        with urllib.request.urlopen(request, timeout=60) as answer:
+        with urllib.request.urlopen(request, timeout=180) as answer:
             event = json.load(answer)["event_id"]
     except urllib.error.HTTPError as error:
         return "refused", json.load(error)
     url = f"{home}/gradio_api/call/{path.removeprefix('v2/')}/{event}"
-    with urllib.request.urlopen(url, timeout=120) as answer:
+    with urllib.request.urlopen(url, timeout=300) as answer:
         text = answer.read().decode()
     name, data = re.findall(r"event: (\w+)\ndata: (.*)", text)[-1]
     return name, json.loads(data)
@@ -231,7 +254,7 @@ def test_a_call_gets_the_format_that_it_names(home, tmp_path, suffix):
     body = {"script": "[S1] Hi.", "max_tokens": 40, "seed": 1, "format": suffix[1:]}
     name, (take, _) = call(home, "v2/generate", body)
     assert name == "complete" and take["path"].endswith(f"/hi_nano_seed1{suffix}")
-    with urllib.request.urlopen(take["url"], timeout=60) as answer:
+    with urllib.request.urlopen(take["url"], timeout=180) as answer:
         assert answer.headers["Content-Type"] == audio.FORMATS[suffix].content_type
         (tmp_path / f"a{suffix}").write_bytes(answer.read())
     assert soundfile.info(tmp_path / f"a{suffix}").format == audio.FORMATS[suffix].container
@@ -246,23 +269,14 @@ def test_an_unknown_format_is_refused_before_anything_is_made(home):
 # docs/api.md
 
 
-def example(language: str, home: str) -> str:
-    """The only example in this language that calls the app, for the app that runs here."""
-    text = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
-    blocks = re.findall(rf"^```{language}\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
-    (block,) = (block for block in blocks if "http://127.0.0.1:7860" in block)
-    assert block.count("http://127.0.0.1:7860") == 1
-    return block.replace("http://127.0.0.1:7860", home)
-
-
 def run(command: list[str], folder) -> str:
-    result = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=120)
+    result = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300)
     assert result.returncode == 0, result.stderr
     return result.stdout
 
 
 def test_the_python_example_runs(home, tmp_path):
-    out = run([sys.executable, "-c", example("python", home)], tmp_path)
+    out = run([sys.executable, "-c", example("python", home, "/check")], tmp_path)
     assert "[S1] It's three dollars and fifty cents!" in out
     file = re.search(r"^(\S+\.wav) ", out, re.MULTILINE)[1]
     metadata = audio.read_metadata(file)
@@ -271,7 +285,14 @@ def test_the_python_example_runs(home, tmp_path):
     assert f"\nnano {{'minimum': 0.0, 'maximum': 5.0, 'default': {own}}}" in "\n" + out
 
 
+def test_the_example_of_several_takes_runs(home, tmp_path):
+    out = run([sys.executable, "-c", example("python", home, "/audition")], tmp_path)
+    assert re.findall(r"\.wav (\d) ", out) == ["7", "8", "9"]
+    assert ".srt {'word': 'Welcome', 'start':" in out
+    assert "temperature 0.2 [['pair-" in out and "temperature 1.0 [['pair-" in out
+
+
 def test_the_curl_example_runs(home, tmp_path):
-    out = run(["bash", "-ec", example("bash", home)], tmp_path)
+    out = run(["bash", "-ec", example("bash", home, "/generate")], tmp_path)
     assert soundfile.info(tmp_path / "hello.wav").subtype == "PCM_16"
     assert '"turns": 2' in out

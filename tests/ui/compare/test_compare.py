@@ -17,7 +17,7 @@ from dia_demo.errors import InputError
 from dia_demo.services.listening.render import RenderEnded, RenderProgress
 from dia_demo.services.listening.store import ComparisonStore
 from dia_demo.services.people import new_key
-from dia_demo.ui.compare.form import CompareForm
+from dia_demo.ui.compare.form.fields import CompareForm
 from dia_demo.ui.compare.handlers import CompareHandlers
 from dia_demo.ui.compare.html import result
 from dia_demo.ui.compare.layout import CompareParts
@@ -35,7 +35,9 @@ PAGE = SimpleNamespace(session_hash="page")
 def unvoted(synthesis, side_values, tmp_path_factory):
     """Ann's comparison, made and not voted on: the store it is in, her key, its id, the room."""
     store, key = ComparisonStore(tmp_path_factory.mktemp("kept"), synthesis), new_key()
-    identity = store.create(key, CompareForm.of(compare_values(side_values)).plan(synthesis))
+    identity = store.create(
+        key, CompareForm.from_values(compare_values(side_values)).plan(synthesis)
+    )
     list(store.run(key, identity, threading.Event()))
     return SimpleNamespace(store=store, key=key, id=identity, lab=RoomApi(store))
 
@@ -43,7 +45,7 @@ def unvoted(synthesis, side_values, tmp_path_factory):
 @pytest.fixture
 def copied_id(unvoted):
     """The id of a copy of Ann's comparison for a test to vote on."""
-    identity = unvoted.store.again(unvoted.key, unvoted.id)
+    identity = unvoted.store.repeat(unvoted.key, unvoted.id)
     list(unvoted.store.run(unvoted.key, identity, threading.Event()))
     return identity
 
@@ -145,7 +147,7 @@ def test_the_zip_comes_with_the_end(unvoted, copied_id, synthesis, tmp_path):
 def test_the_buttons_are_disabled_only_while_the_run_lasts(unvoted, synthesis):
     parts = parts_by_name(CompareParts)
     handlers = CompareHandlers(synthesis, unvoted.store, parts)
-    identity = unvoted.store.again(unvoted.key, unvoted.id)
+    identity = unvoted.store.repeat(unvoted.key, unvoted.id)
     assert handlers.idle(PAGE, unvoted.key, identity)["resume"]["interactive"]
     updates = list(handlers.resume(PAGE, unvoted.key, identity))
     assert any('data-state="done"' in update.get("status", "") for update in updates)
@@ -162,7 +164,7 @@ def handlers(unvoted, synthesis):
 
 
 def test_pairs_are_generated_after_their_page_has_left(unvoted, handlers):
-    identity = unvoted.store.again(unvoted.key, unvoted.id)
+    identity = unvoted.store.repeat(unvoted.key, unvoted.id)
     reloaded = SimpleNamespace(session_hash="reloaded")
     watching = handlers.resume(PAGE, unvoted.key, identity)
     next(watching)
@@ -181,7 +183,7 @@ def test_another_comparison_stays_open_while_pairs_are_made(unvoted, handlers, m
         yield from run(*given)
 
     monkeypatch.setattr(unvoted.store, "run", run_once_opened)
-    identity = unvoted.store.again(unvoted.key, unvoted.id)
+    identity = unvoted.store.repeat(unvoted.key, unvoted.id)
     second = SimpleNamespace(session_hash="second")
     making = handlers.resume(PAGE, unvoted.key, identity)
     assert next(making)["lab"]["id"] == identity
@@ -201,7 +203,7 @@ def test_another_comparison_stays_open_while_pairs_are_made(unvoted, handlers, m
 def test_a_second_comparison_waits_for_the_first(unvoted, handlers, side_values, monkeypatch):
     """The page shows the one that is being generated, and no second one is stored."""
     monkeypatch.setattr("gradio.Info", lambda *_, **__: None)
-    identity = unvoted.store.again(unvoted.key, unvoted.id)
+    identity = unvoted.store.repeat(unvoted.key, unvoted.id)
     before = len(unvoted.store.list(unvoted.key))
     other = SimpleNamespace(session_hash="other")
     first = handlers.resume(PAGE, unvoted.key, identity)
@@ -212,8 +214,8 @@ def test_a_second_comparison_waits_for_the_first(unvoted, handlers, side_values,
 
 
 def test_an_abandoned_comparison_says_why_it_was_stopped(unvoted, handlers, monkeypatch):
-    monkeypatch.setattr("dia_demo.ui.generate.person_runs.UNATTENDED_SECONDS", 0.0)
-    identity = unvoted.store.again(unvoted.key, unvoted.id)
+    monkeypatch.setattr("dia_demo.ui.person_runs.UNATTENDED_SECONDS", 0.0)
+    identity = unvoted.store.repeat(unvoted.key, unvoted.id)
     watching = handlers.resume(PAGE, unvoted.key, identity)
     next(watching)
     watching.close()
@@ -224,12 +226,12 @@ def test_an_abandoned_comparison_says_why_it_was_stopped(unvoted, handlers, monk
 
 
 def test_a_round_or_abx_comparison_has_a_chart(unvoted, synthesis, side_values):
-    form = CompareForm.of(
+    form = CompareForm.from_values(
         compare_values(side_values, kind="round", differs="top_k", values="3, 9, 30", seeds=1)
     )
     for plan in (
         form.plan(synthesis),
-        CompareForm.of(compare_values(side_values, kind="abx", seeds=1)).plan(synthesis),
+        CompareForm.from_values(compare_values(side_values, kind="abx", seeds=1)).plan(synthesis),
     ):
         identity = unvoted.store.create(unvoted.key, plan)
         list(unvoted.store.run(unvoted.key, identity, threading.Event()))
@@ -257,7 +259,7 @@ def test_progress_is_said_in_words():
 
 def judged(unvoted, synthesis, values, answer="A") -> str:
     """The result of a comparison of the form's values, every pair judged alike."""
-    identity = unvoted.store.create(unvoted.key, CompareForm.of(values).plan(synthesis))
+    identity = unvoted.store.create(unvoted.key, CompareForm.from_values(values).plan(synthesis))
     list(unvoted.store.run(unvoted.key, identity, threading.Event()))
     comparison = unvoted.store.get(unvoted.key, identity)
     for trial in comparison.plan.trials:

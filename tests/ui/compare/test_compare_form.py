@@ -5,18 +5,26 @@ from __future__ import annotations
 import re
 from types import SimpleNamespace
 
+import gradio as gr
+import numpy as np
 import pytest
 
 from dia_demo.config import PARAMS
 from dia_demo.errors import InputError
+from dia_demo.prompt.voice_file import VoiceFile
 from dia_demo.services.listening.plan_time import expected_audio
-from dia_demo.ui.compare.form import FIELDS, MAX_SCRIPTS_CHARACTERS, SIDE_FIELDS, CompareForm
-from dia_demo.ui.compare.form import default_side as default_fields
-from dia_demo.ui.compare.question import default_values, round_values
-from dia_demo.ui.compare.setup import START, SetupHandlers
+from dia_demo.services.people import new_key
+from dia_demo.services.voices.kept import KeptVoices
+from dia_demo.ui.compare.form.fields import FIELDS, MAX_SCRIPTS_CHARACTERS, SIDE_FIELDS, CompareForm
+from dia_demo.ui.compare.form.fields import default_side as default_fields
+from dia_demo.ui.compare.form.question import default_values, round_values
+from dia_demo.ui.compare.reload import restored
+from dia_demo.ui.compare.setup import START, VOICE_MENUS, SetupHandlers
+from dia_demo.voices import VOICE_FIELDS
 from tests.helpers.models.checkpoints import NANO_DEFAULTS
 from tests.helpers.models.known import DIA_NAME, NANO
 from tests.helpers.page.page_stubs import COMPARE_SCRIPT, compare_values
+from tests.helpers.voices import NO_VOICES
 
 
 @pytest.fixture
@@ -33,11 +41,11 @@ def setup(synthesis):
 
 
 def note_of(setup, values) -> str:
-    return setup.describe(*values)[0]
+    return setup.describe(None, *values)[0]
 
 
 def test_a_form_is_a_plan(synthesis, side_values):
-    plan = CompareForm.of(
+    plan = CompareForm.from_values(
         compare_values(side_values, scripts=f"{COMPARE_SCRIPT}\n---\n[S1] More.")
     ).plan(synthesis)
     assert plan.kind == "preference" and plan.seeds == (7, 8) and len(plan.trials) == 4
@@ -48,22 +56,22 @@ def test_a_form_is_a_plan(synthesis, side_values):
 
 def test_only_the_question_differs_unless_more_is_asked_for(synthesis, side_values):
     values = compare_values(side_values, second={"temperature": 1.9, "top_k": 3}, separate=False)
-    one, other = CompareForm.of(values).settings(synthesis)
+    one, other = CompareForm.from_values(values).settings(synthesis)
     assert one.params.top_k == other.params.top_k == side_values["top_k"]
     values = compare_values(side_values, second={"temperature": 1.9, "top_k": 3})
-    assert CompareForm.of(values).settings(synthesis)[1].params.top_k == 3
+    assert CompareForm.from_values(values).settings(synthesis)[1].params.top_k == 3
 
 
 def test_more_text_than_is_looked_at_is_refused_at_once(synthesis, setup, side_values, monkeypatch):
-    monkeypatch.setattr("dia_demo.ui.compare.form.split_scripts", None)
+    monkeypatch.setattr("dia_demo.ui.compare.form.fields.split_scripts", None)
     long = compare_values(side_values, scripts="a" * (MAX_SCRIPTS_CHARACTERS + 1))
     with pytest.raises(InputError, match="100,000 are allowed"):
-        CompareForm.of(long).plan(synthesis)
+        CompareForm.from_values(long).plan(synthesis)
     assert "100,000" in note_of(setup, long)
 
 
 def test_a_round_varies_one_value(synthesis, side_values):
-    form = CompareForm.of(
+    form = CompareForm.from_values(
         compare_values(side_values, kind="round", differs="top_k", values="5, 9,20")
     )
     assert [setting.params.top_k for setting in form.settings(synthesis)] == [5, 9, 20]
@@ -130,10 +138,13 @@ def test_the_note_describes_the_planned_comparison(setup, side_values):
 def test_the_pronunciations_of_the_generate_tab_count(setup, synthesis, side_values):
     side_values = side_values | {"max_tokens": 600}
     values = compare_values(side_values, pronunciations="Hello = hello again and again and again")
-    plan = CompareForm.of(values).plan(synthesis)
-    request = plan.settings[0].request(NANO, "[S1] Hello.", 3, None)
+    plan = CompareForm.from_values(values).plan(synthesis)
+    request = plan.settings[0].request(NANO, "[S1] Hello.", 3, None, NO_VOICES)
     assert request.encode() == b"\x01 hello again and again and again."
-    (slot, *_), without = plan.slots, CompareForm.of(compare_values(side_values)).plan(synthesis)
+    (slot, *_), without = (
+        plan.slots,
+        CompareForm.from_values(compare_values(side_values)).plan(synthesis),
+    )
     assert expected_audio(plan, slot, synthesis) > expected_audio(without, slot, synthesis)
     assert "1 pronunciation of the Generate tab applies to both sides" in note_of(setup, values)
     off = compare_values(side_values, pronunciations="no entry", use_pronunciations=False)
@@ -174,6 +185,9 @@ def test_every_setting_has_two_values_to_begin_with(synthesis, model):
     side = default_fields(synthesis, model)
     for name in SIDE_FIELDS:
         first, second = default_values(name, side, list(synthesis.models.values()))
+        if name in VOICE_FIELDS and model == DIA_NAME:
+            assert first == second == "", "it has none by name"
+            continue
         assert first != second and type(first) is type(second)
         if name in PARAMS:
             assert first == side[name], "the model's own default comes first"
@@ -246,6 +260,57 @@ def test_both_sides_start_from_other_settings(setup, side_values):
     assert started["a_cfg_scale"] == started["b_cfg_scale"] == side_values["cfg_scale"]
 
 
+# -- voices ------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def person(synthesis):
+    """The key of a person who has kept Anna."""
+    key = new_key()
+    codes = np.ones((12, 3), np.int16)
+    anna = VoiceFile("Anna", codes, "[S1] I am Anna.", "", 16000, 40.0, "small")
+    KeptVoices.for_person(synthesis.settings, key).add(anna)
+    return key
+
+
+def offered(updates, field: str) -> list[str]:
+    return [value for _, value in updates[field]["choices"]]
+
+
+def test_the_menus_of_voices_offer_kept_ones_and_those_of_the_models(setup, person):
+    values = ("Anna", "Gone", "rms deep", "", 0.5, "auto")
+    updates = setup.offer_voices(person, "temperature", *values)
+    assert {"", "Anna", "rms deep"} <= set(offered(updates, "a_voice_s1"))
+    changed = [name for name in VOICE_MENUS if "value" in updates[name]]
+    assert changed == ["a_voice_s2"] and updates["a_voice_s2"]["value"] == ""
+    assert updates["first_choice"] == gr.skip(), "it is a menu of another setting"
+    asked = setup.offer_voices(person, "voice_s1", *values)
+    assert "Anna" in offered(asked, "second_choice")
+    early = setup.offer_voices(None, "voice_s1", *values)
+    assert not any("value" in update for update in early.values()), "its key is not there yet"
+
+
+def test_kept_voices_are_compared(setup, synthesis, side_values, person):
+    values = compare_values(
+        side_values, {"voice_s1": ""}, differs="voice_s1", first_choice="Anna", second_choice=""
+    )
+    one, other = CompareForm.from_values(values).settings(synthesis)
+    assert (one.voice_s1, other.voice_s1) == ("Anna", "")
+    assert "pair" in setup.describe(person, *values)[0]
+    assert "There is no voice" in setup.describe(None, *values)[0], "it is somebody else's"
+
+
+def test_the_name_of_a_kept_voice_comes_back_after_a_reload():
+    menu = gr.Dropdown([("By the seed", "")])
+    parts = SimpleNamespace(fields=dict.fromkeys(FIELDS, menu))
+    saved = {"differs": "voice_s1", "first_choice": "Anna", "b_voice_s2": "Ben", "a_model": "x"}
+    found = dict(zip(FIELDS, restored(parts, saved), strict=True))
+    assert found["first_choice"]["value"] == "Anna" and found["b_voice_s2"]["value"] == "Ben"
+    assert found["a_model"] == gr.skip()
+    found = dict(zip(FIELDS, restored(parts, saved | {"differs": "model"}), strict=True))
+    assert found["first_choice"] == gr.skip()
+
+
 # -- the scripts -------------------------------------------------------------------------------
 
 SCRIPTS = "[S1] I’m sure. [S2]\n---\n[S1] Fine. [S2]\n---\n[S1] Don’t. (laugh) [S2]"
@@ -256,7 +321,7 @@ def press(setup, values, code: str):
 
 
 def test_scripts_are_checked_together(setup, side_values):
-    report = setup.describe(*compare_values(side_values, scripts=SCRIPTS))[1]
+    report = setup.describe(None, *compare_values(side_values, scripts=SCRIPTS))[1]
     assert "3 scripts · about" in report
     assert "Scripts 1 and 3: Typographic quotes" in report
     assert "Script 3, line 1: “(laugh)” is not a sound Dia knows" in report
@@ -272,5 +337,5 @@ def test_a_repair_changes_every_script_that_needs_it(setup, side_values):
 
 def test_the_report_shows_what_nano_reads(setup, synthesis):
     side = default_fields(synthesis, "nano")
-    report = setup.describe(*compare_values(side, scripts="[S1] It costs $5. [S2]"))[1]
+    report = setup.describe(None, *compare_values(side, scripts="[S1] It costs $5. [S2]"))[1]
     assert "Read as" in report and "five dollars" in report

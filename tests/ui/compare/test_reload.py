@@ -10,7 +10,7 @@ import pytest
 
 from dia_demo.services.listening.store import ComparisonStore
 from dia_demo.services.people import new_key
-from dia_demo.ui.compare.form import FIELDS, CompareForm
+from dia_demo.ui.compare.form.fields import FIELDS, CompareForm
 from dia_demo.ui.compare.handlers import CompareHandlers
 from dia_demo.ui.compare.layout import CompareParts, build_layout
 from dia_demo.ui.compare.reload import reopened, restored
@@ -24,7 +24,7 @@ PAGE = SimpleNamespace(session_hash="page")
 def kept(synthesis, side_values, tmp_path_factory):
     """A comparison that is being judged: its handlers, key and id."""
     store, key = ComparisonStore(tmp_path_factory.mktemp("kept"), synthesis), new_key()
-    plan = CompareForm.of(compare_values(side_values, seeds=1)).plan(synthesis)
+    plan = CompareForm.from_values(compare_values(side_values, seeds=1)).plan(synthesis)
     identity = store.create(key, plan)
     list(store.run(key, identity, threading.Event()))
     handlers = CompareHandlers(synthesis, store, parts_by_name(CompareParts))
@@ -59,7 +59,7 @@ def test_a_page_without_memory_stays_as_it_is(kept):
 
 
 def test_a_finished_test_comes_back_only_where_it_was_in_front(kept):
-    identity = kept.store.again(kept.key, kept.id)
+    identity = kept.store.repeat(kept.key, kept.id)
     kept.store.get(kept.key, identity).reveal()
     assert "lab" not in reopen(kept, id=identity, front=False)
     assert reopen(kept, id=identity, front=True)["lab"]["id"] == identity

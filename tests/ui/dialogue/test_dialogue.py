@@ -8,6 +8,7 @@ import gradio as gr
 import pytest
 import soundfile
 
+from dia_demo.engine.row_stream import RowStream
 from dia_demo.errors import InputError
 from dia_demo.services.earlier.history import History
 from dia_demo.services.people import new_key
@@ -17,8 +18,8 @@ from dia_demo.ui.dialogue import answers
 from dia_demo.ui.generate import layout
 from dia_demo.ui.generate.handlers import GenerateHandlers
 from dia_demo.ui.generate.live_audio import LiveAudio
-from dia_demo.ui.generate.returning import ReturnHandlers
-from tests.helpers.dialogues import BAD, SCRIPT, judge_by_test
+from dia_demo.ui.history.returning import ReturnHandlers
+from tests.helpers.dialogues import BAD, SCRIPT, judge_by_test, stop_at_step
 from tests.helpers.page.page_stubs import field_values, parts_by_name
 from tests.helpers.synthesis_requests import runtime
 
@@ -68,14 +69,10 @@ def last_of(updates) -> dict:
     return shown
 
 
-def stopped(handlers, key) -> dict:
-    """Stop is pressed when the first part is made."""
-    shown = {}
-    for update in generate(handlers, key):
-        shown |= update
-        if shown["dialogue"].get("made"):
-            handlers.run.stop(PAGE, key)
-    return shown
+def stopped(handlers, key, monkeypatch, is_time) -> dict:
+    """Stop is pressed after the first step for which `is_time`."""
+    stop_at_step(monkeypatch, is_time, lambda: handlers.run.stop(PAGE, key))
+    return last_of(generate(handlers, key))
 
 
 def test_a_long_script_is_made_in_parts_and_is_one_take(handlers, key, judged):
@@ -109,9 +106,15 @@ def test_without_the_choice_it_is_one_take(handlers, key):
 
 def test_stop_keeps_the_parts_and_resume_makes_the_rest(handlers, key, monkeypatch):
     monkeypatch.setattr("dia_demo.services.dialogue.run.WAVE", 1)  # one after the other
-    shown = stopped(handlers, key)
+    streams: list[RowStream] = []
+
+    def in_second_part(stream: RowStream) -> bool:
+        streams.append(stream)
+        return stream is not streams[0]
+
+    shown = stopped(handlers, key, monkeypatch, in_second_part)
     made, count = shown["dialogue"]["made"], len(shown["dialogue"]["parts"])
-    assert 1 <= made < count and not shown["dialogue"]["running"]
+    assert 1 == made < count and not shown["dialogue"]["running"]
     assert f"{made} of {count} parts are kept. Press Resume" in shown["status"]
     assert shown["take_file"] is None
     again = GenerateHandlers(
@@ -159,16 +162,28 @@ def test_words_that_are_too_long_are_refused_and_the_list_stays(handlers, key):
     assert not shown["dialogue"]["running"]
 
 
-def test_a_stop_before_a_part_is_complete_says_so(handlers, key):
-    shown = {}
-    for update in generate(handlers, key):
-        shown |= update
-        handlers.run.stop(PAGE, key)
+def test_a_stop_before_a_part_is_complete_says_so(handlers, key, monkeypatch):
+    shown = stopped(handlers, key, monkeypatch, lambda _: True)
     assert "No part was complete yet. Press Resume to begin again." in shown["status"]
     page = ReturnHandlers(handlers, handlers.files.history)
     assert page._dialogue(key, "") == {}, "there is nothing to show"
     resumed = last_of(press(handlers, key, do="resume"))
     assert resumed["dialogue"]["made"] == len(resumed["dialogue"]["parts"])
+
+
+def test_the_beginning_of_a_stopped_part_can_be_played(handlers, key, monkeypatch):
+    shown = stopped(handlers, key, monkeypatch, lambda stream: stream.audio_seconds > 0.2)
+    states = [part["state"] for part in shown["dialogue"]["parts"]]
+    assert shown["dialogue"]["made"] == 0 and "stopped" in states
+    assert "can play the beginning of " in shown["status"] and "Resume" in shown["status"]
+    question = {"do": "hear", "key": key, "index": states.index("stopped")}
+    assert answers.answer(handlers.synthesis, question)["sound"].startswith("data:audio/")
+    assert handlers.live.after(shown["player"]["run"], 0)["pcm"], "the player has it"
+    page = ReturnHandlers(handlers, handlers.files.history)._dialogue(key, "")
+    assert page["dialogue"]["parts"] == shown["dialogue"]["parts"]
+    resumed = last_of(press(handlers, key, do="resume"))
+    assert resumed["dialogue"]["made"] == len(states)
+    assert answers.kept_dialogue(handlers.synthesis, key).store.read_stopped(0) is None
 
 
 def test_files_are_written_for_one_person_at_a_time(handlers, key, monkeypatch):

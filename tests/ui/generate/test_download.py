@@ -17,7 +17,7 @@ from dia_demo.services.listening.store import ComparisonStore
 from dia_demo.services.people import new_key
 from dia_demo.services.settings import Settings
 from dia_demo.services.synthesis import Synthesis
-from dia_demo.ui.compare.form import default_side
+from dia_demo.ui.compare.form.fields import default_side
 from dia_demo.ui.compare.handlers import CompareHandlers
 from dia_demo.ui.compare.layout import CompareParts
 from dia_demo.ui.generate import download
@@ -169,7 +169,7 @@ def test_a_model_that_is_here_shows_nothing(handlers):
 
 def test_without_a_network_the_card_says_why(handlers):
     handlers.refresh(PAGE, None, DIA_NAME, "auto", "")
-    handlers.synthesis.downloads._of(DIA_NAME).work.join(30)
+    handlers.synthesis.downloads._get(DIA_NAME).work.join(30)
     updates = handlers.refresh(PAGE, None, DIA_NAME, "auto", "")
     assert "hub cannot be reached" in updates["card"] and 'data-action="retry"' in updates["card"]
 
@@ -214,7 +214,7 @@ def test_generate_fetches_no_model(handlers, tmp_path, monkeypatch):
 def test_compare_fetches_no_model(handlers, tmp_path):
     service = handlers.synthesis
     handlers.refresh(PAGE, None, DIA_NAME, "auto", "")
-    service.downloads._of(DIA_NAME).work.join(30)
+    service.downloads._get(DIA_NAME).work.join(30)
     store = ComparisonStore(tmp_path / "kept", service, 10**9)
     compare, key = CompareHandlers(service, store, parts_by_name(CompareParts)), new_key()
     side = default_side(service, DIA_NAME)

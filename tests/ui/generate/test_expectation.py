@@ -5,16 +5,20 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from dia_demo.config import RuntimeConfig
 from dia_demo.engine.time_left import TimeLeft
 from dia_demo.families.resolve import resolve
 from dia_demo.machine import system
+from dia_demo.prompt.voice_file import VoiceFile
+from dia_demo.services.people import new_key
 from dia_demo.services.settings import Settings
 from dia_demo.services.speed.estimate import Expectation, precision_here
 from dia_demo.services.synthesis import Synthesis
-from dia_demo.services.wording import about
+from dia_demo.services.voices.kept import KeptVoices
+from dia_demo.services.wording import about_duration
 from dia_demo.ui.generate import expectation
 from dia_demo.ui.generate.expectation import FIELDS, ExpectationHandlers
 from tests.helpers.models.known import DIA as DIA_INFO
@@ -23,7 +27,7 @@ from tests.helpers.page.page_stubs import FIGURES, parts_by_name
 from tests.helpers.stand_ins.bench_stubs import QUICK
 
 SCRIPT = "[S1] Good morning. Did you sleep well? [S2] Yes, thank you. And you? [S1]"
-FIRST = (SCRIPT, False, "", "nano", 1024, "auto", 1.0, None, False, True)
+FIRST = (SCRIPT, False, "", "nano", 1024, "auto", 1.0, None, "", "", False, True)
 
 
 @pytest.fixture
@@ -32,7 +36,8 @@ def handlers(tmp_path, monkeypatch):
     monkeypatch.setenv("DIA_CACHE", str(tmp_path))
     monkeypatch.setattr(system, "memory_bytes", lambda: 10**11)
     monkeypatch.setattr(system, "available_bytes", lambda: 10**11)
-    return ExpectationHandlers(Synthesis(Settings()), parts_by_name(expectation.ExpectationPanel))
+    synthesis = Synthesis(Settings(kept_folder=tmp_path / "kept"))
+    return ExpectationHandlers(synthesis, parts_by_name(expectation.ExpectationPanel))
 
 
 @pytest.fixture
@@ -47,10 +52,10 @@ DIA = "the original model by Nari Labs, which sounds like people"
 NEEDS = rf"({'|'.join(DIA_MEMORY.values())}) of memory, {DIA_DOWNLOAD} to download once"
 
 
-def shown(handlers, **changes) -> dict[str, str]:
+def shown(handlers, key=None, **changes) -> dict[str, str]:
     """The texts of the panel."""
     values = dict(zip(FIELDS, FIRST, strict=True)) | changes
-    updates = handlers.refresh(*values.values())
+    updates = handlers.refresh(key, *values.values())
     return {
         name: re.sub("<[^>]+>", "", html) for name, html in updates.items() if isinstance(html, str)
     }
@@ -130,13 +135,31 @@ def test_a_machine_that_is_not_measured_has_no_times(handlers):
     assert re.search(rf"Dia-1\.6B is {DIA}: {NEEDS}\.", here["speaker"])
 
 
+def test_the_time_is_that_of_a_take_with_the_chosen_kept_voice(measured):
+    key = new_key()
+    voices = KeptVoices.for_person(measured.synthesis.settings, key)
+    words, fps = "[S1] Some words that were said.", NANO.frames_per_second
+    for name, frames in (("Anna", 900), ("Ben", 1500)):
+        codes = np.zeros((frames, NANO.config.decoder.num_channels), np.int16)
+        voices.add(VoiceFile(name, codes, words, "", NANO.sample_rate, fps, "nano"))
+
+    def expected(voice: str, owner: str | None = key):
+        values = dict(zip(FIELDS, FIRST, strict=True)) | {"voice_s1": voice}
+        return measured._expect(NANO, measured._complete(owner, list(values.values())))
+
+    assert expected("Anna").audio_seconds < expected("").audio_seconds, "of the same max tokens"
+    assert expected("Ben").left is None, "it leaves no room"
+    assert expected("Anna", None) == expected(""), "another person's"
+    assert shown(measured, key, voice_s1="Anna")["wait"]
+
+
 def test_the_page_asks_again_while_the_machine_is_measured(handlers):
     handlers.synthesis.speed.measuring = True
-    updates = handlers.refresh(*FIRST)
+    updates = handlers.refresh(None, *FIRST)
     assert "measuring this machine" in updates["wait"] and updates["timer"].active
     handlers.synthesis.speed.learn_quick(QUICK)
     handlers.synthesis.speed.measuring = False
-    updates = handlers.refresh(*FIRST)
+    updates = handlers.refresh(None, *FIRST)
     assert "under 1 s" in updates["wait"] and not updates["timer"].active
 
 
@@ -188,4 +211,19 @@ def test_a_name_is_escaped():
     ],
 )
 def test_an_estimate_is_rounded(seconds, text):
-    assert about(seconds) == text
+    assert about_duration(seconds) == text
+
+
+def test_a_time_that_has_loading_in_it_is_refreshed_after_the_loading(measured, monkeypatch):
+    """The loading ends while the times are computed."""
+    service = measured.synthesis
+    warming = [True]
+    monkeypatch.setattr(Synthesis, "is_warming_up", property(lambda _: warming[0]))
+
+    def loading(*_):
+        warming[0] = False
+        return TimeLeft(3, 4)
+
+    monkeypatch.setattr(service, "loading", loading)
+    assert measured.refresh(None, *FIRST)["timer"].active
+    assert not measured.refresh(None, *FIRST)["timer"].active

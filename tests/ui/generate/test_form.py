@@ -37,7 +37,7 @@ def test_a_seed_means_the_same_typed_or_sent(asked):
 
 def test_a_request_combines_the_page_with_the_start_options():
     fields = field_values(voice_prompt="/tmp/a.wav", voice_transcript=" [S1] Yes. ")
-    asked = form.Form.of(fields).to_request(NANO, RuntimeConfig(threads=1))
+    asked = form.Form.from_values(fields).to_request(NANO, RuntimeConfig(threads=1))
     assert asked.runtime == RuntimeConfig("nano", "float32", "cpu", 1)
     assert asked.params == GenerationParams(0.4, 1.5, 0.9, 40, 200, 7)
     assert asked.voice.transcript == "[S1] Yes." and asked.script == "[S1] Hi. [S2]"
@@ -84,12 +84,14 @@ def test_a_remembered_choice_to_normalise_is_true_or_false():
 
 
 def test_a_list_of_pronunciations_reaches_the_request_or_is_refused():
-    asked = form.Form.of(field_values(pronunciations="Nguyen = win")).to_request(
+    asked = form.Form.from_values(field_values(pronunciations="Nguyen = win")).to_request(
         NANO, RuntimeConfig()
     )
     assert asked.pronunciations.entries == (("Nguyen", "win"),)
     with pytest.raises(InputError, match="line 1"):
-        form.Form.of(field_values(pronunciations="Nguyen")).to_request(NANO, RuntimeConfig())
+        form.Form.from_values(field_values(pronunciations="Nguyen")).to_request(
+            NANO, RuntimeConfig()
+        )
     assert form.restored({"pronunciations": "a = b"}, {}) == {"pronunciations": "a = b"}
     assert form.restored({"pronunciations": 5}, {}) == {}
 
@@ -124,8 +126,10 @@ def test_a_script_that_is_made_in_parts_is_not_too_long():
     (finding,) = handlers._report(paused).findings
     assert "has pauses" in finding.message
     endless = short | {"script": "[S1] Hello there. (pause 99) [S2] Hi. [S1]"}
-    first = handlers._report(endless).findings[0]
-    assert first.level == "error" and "30" in first.message
+    (finding,) = handlers._report(endless).findings
+    assert finding.level == "error" and "30" in finding.message
+    numbers = handlers._report(paused | {"script": paused["script"].replace("there", "3")})
+    assert "three. (pause 2)" in numbers.reading.text
 
 
 @pytest.fixture
@@ -146,7 +150,7 @@ def test_a_takes_file_brings_its_words(form_handlers, take_file, tmp_path):
     other = write_voice(tmp_path / "other.wav")
     assert form_handlers.words(str(other)) == gr.skip(), "what a person wrote stays"
     values = field_values(voice_prompt=str(take_file), voice_transcript="")
-    voice = form.Form.of(values).to_request(NANO, RuntimeConfig()).voice
+    voice = form.Form.from_values(values).to_request(NANO, RuntimeConfig()).voice
     assert voice.transcript == "[S1] Hm. [S2]" and voice.has_own_words
 
 
@@ -176,3 +180,36 @@ def test_sliders_reach_as_far_as_programs(synthesis, model):
     for name, ends in form.slider_ends(info).items():
         allowed = PARAMS[name].range(info.config)
         assert ends == (allowed.low, allowed.high)
+
+
+@pytest.mark.parametrize("name", NANO.profile.presets)
+def test_a_preset_sets_the_sliders_and_is_then_shown(form_handlers, name):
+    values = form_handlers.choose_preset(name, "nano")
+    sampling = [
+        default if isinstance(value, dict) else value
+        for value, default in zip(values, form.defaults_of(NANO).values(), strict=True)
+    ]
+    ends = form.slider_ends(NANO)
+    for key, value in zip(form.SAMPLING, sampling, strict=True):
+        assert ends[key][0] <= value <= ends[key][1]
+    assert form_handlers.show_preset("nano", *sampling)["value"] == name
+    assert "max_tokens" not in form.presets_of(NANO)[name]
+
+
+def test_other_settings_are_no_preset(form_handlers):
+    sampling = form.defaults_of(NANO) | {"temperature": 0.123}
+    shown = form_handlers.show_preset("nano", *(sampling[name] for name in form.SAMPLING))
+    assert shown["value"] is None and shown["visible"]
+
+
+def test_balanced_is_what_the_model_asks_for():
+    assert form.preset_menu(NANO, form.defaults_of(NANO))["value"] == "Balanced"
+
+
+def test_a_model_that_was_not_measured_has_no_presets(form_handlers):
+    shown = form_handlers.show_preset("nari-labs/Dia-1.6B-0626", *[None] * len(form.SAMPLING))
+    assert not shown["visible"] and shown["choices"] == []
+
+
+def test_a_number_that_is_being_typed_is_no_preset(form_handlers):
+    assert form_handlers.show_preset("nano", *[None] * len(form.SAMPLING))["value"] is None

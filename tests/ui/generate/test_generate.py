@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import soundfile
 
-from dia_demo.engine.events import AudioChunk, Cancelled, Finished
+from dia_demo.engine.events import AudioChunk, Cancelled, Finished, SpokenWord
 from dia_demo.errors import InputError
 from dia_demo.services.people import new_key
 from dia_demo.ui.generate.handlers import GenerateHandlers
@@ -116,6 +116,18 @@ def test_a_run_without_a_sound_is_no_take(tmp_path):
         assert any(words in update.get("status", "") for update in updates)
 
 
+def test_words_that_a_model_knows_come_as_they_begin(tmp_path):
+    chunk = AudioChunk(np.ones(1600, np.float32), 16000, 0.0)
+    words = [SpokenWord("Hello.", 0.5, 1), SpokenWord("Hi", 1.0, 2)]
+    reports = [replace(RUNNING, words=(word,), audio_seconds=1.5) for word in words]
+    last = Finished(replace(result(samples=32000), words=tuple(words)))
+    handlers, _ = stub_handlers([STARTED, chunk, *reports, last], tmp_path)
+    players = [update["player"] for update in press_generate(handlers) if "player" in update]
+    cues = [one["cues"] for one in players if "cues" in one]
+    assert cues[0][0]["words"][0] == ["Hello.", 0.5] and cues[0][0]["speaker"] == "S1"
+    assert [word for cue in cues[-1] for word in cue["words"]] == [["Hello.", 0.5], ["Hi", 1.0]]
+
+
 def test_what_is_wrong_with_the_sound_is_said(tmp_path):
     loud = replace(result(samples=16000), samples=np.tile(np.float32([1, -1]), 8000))
     handlers, _ = stub_handlers([STARTED, Finished(loud)], tmp_path)
@@ -149,6 +161,16 @@ def test_the_pieces_a_page_fetches_are_the_whole_take():
     run.done = True
     assert live.after(run.token, len(got)) == {"pcm": "", "rate": 16000, "done": True}
     assert np.abs(got / 32767 - wave).max() < 1e-4
+
+
+def test_live_sound_begins_with_the_notice_once_as_the_file_does():
+    run = LiveRun(lambda rate: np.full(rate // 2, 0.25, np.float32))
+    for _ in range(2):
+        run.add(np.zeros(1600, np.float32), 16000)
+    run.expect(replace(RUNNING, audio_seconds=1.0, expected_seconds=4.0))
+    pcm = np.frombuffer(base64.b64decode(run.after(0)["pcm"]), "<i2")
+    assert len(pcm) == 8000 + 3200 and pcm[:8000].all() and not pcm[8000:].any()
+    assert run.state() == run.state() | {"ready": 0.7, "total": 4.5, "lag": 0.8}
 
 
 def test_only_an_ended_run_is_evicted_to_admit_another():

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import soundfile
 
-from dia_demo.audio import Health
+from dia_demo.audio import Health, write_audio
 from dia_demo.config import RuntimeConfig
 from dia_demo.errors import InputError
 from dia_demo.services.people import new_key
@@ -77,8 +77,17 @@ def test_the_menus_offer_the_seed_the_kept_voices_and_the_models_own(handlers):
     assert len(choices) == 2 + len(info.config.voices.voices)
 
 
+@pytest.mark.parametrize(
+    ("cost", "text"),
+    [(0.4, "Anna (3 s, kept)"), (9.2, "Anna (3 s, kept, adds about 9 s)")],
+)
+def test_a_menu_says_what_a_voice_costs(handlers, cost, text):
+    choices = choices_of(handlers.synthesis.models["nano"], [VOICE], lambda info, frames: cost)
+    assert choices[1] == (text, "Anna")
+
+
 def test_a_person_keeps_uses_renames_and_removes_a_voice(handlers, key, take):
-    said = message(handlers.keep_take(key, "Anna", take, "", "", ""))
+    said = message(handlers.keep_take(REQUEST, key, "Anna", take, "", "", ""))
     assert "Anna is kept" in said
     updates = offered(handlers, key)
     assert "Anna" in names(updates["one"]) and updates["kept"]["choices"] == ["Anna"]
@@ -88,7 +97,15 @@ def test_a_person_keeps_uses_renames_and_removes_a_voice(handlers, key, take):
     assert exported.endswith(SUFFIX)
     assert "removed" in message(handlers.remove(key, "Clara"))
     assert offered(handlers, key)["kept"]["choices"] == []
-    assert "Clara is kept" in message(handlers.add_file(key, exported))
+    assert "Clara is kept" in message(handlers.add_file(REQUEST, key, exported))
+
+
+def test_a_long_take_whose_parts_are_gone_says_so(handlers, key, tmp_path):
+    about = {"script": "[S1] Hello.", "settings": {"seed": 1}, "chunks": []}
+    file = write_audio(tmp_path / "long.wav", np.zeros(16000, np.float32), 16000, about)
+    assert "no longer kept" in message(
+        handlers.keep_take(REQUEST, key, "Anna", str(file), "", "", "")
+    )
 
 
 def test_a_choice_that_is_no_longer_offered_becomes_the_seeds(handlers, key):
@@ -99,8 +116,8 @@ def test_a_choice_that_is_no_longer_offered_becomes_the_seeds(handlers, key):
 def test_a_persons_voices_are_their_own_and_those_of_the_machine_are_everybodys(
     handlers, settings, key, take
 ):
-    handlers.keep_take(key, "Anna", take, "", "", "")
-    KeptVoices.of_this_user(settings).add(replace(VOICE, name="Shared"))
+    handlers.keep_take(REQUEST, key, "Anna", take, "", "", "")
+    KeptVoices.for_user(settings).add(replace(VOICE, name="Shared"))
     own, other = (names(offered(handlers, one)["one"]) for one in (key, new_key()))
     assert {"Anna", "Shared"} <= set(own)
     assert "Shared" in other and "Anna" not in other
@@ -118,11 +135,11 @@ def test_a_persons_voices_are_their_own_and_those_of_the_machine_are_everybodys(
         ("../x", "take", ("", "", ""), "may not contain"),
         ("Anna", "take", ("soon", "", ""), "a number of seconds"),
         ("Anna", "take", ("2", "1", ""), "from a time to a later one"),
-        ("Anna", "take", ("0", "1.5", ""), "Write down exactly"),
+        ("Anna", "take", ("0", "1.5", ""), "Enter exactly"),
     ],
 )
 def test_what_cannot_be_kept_is_said(handlers, key, take, name, sound, part, said):
-    updates = handlers.keep_take(key, name, sound and take, *part)
+    updates = handlers.keep_take(REQUEST, key, name, sound and take, *part)
     assert said in message(updates) and "name" not in updates
     assert offered(handlers, key)["kept"]["choices"] == []
 
@@ -132,18 +149,18 @@ def test_a_recording_is_kept_with_consent_alone(handlers, key, tmp_path):
 
     sound = str(write_voice(tmp_path / "me.wav", 4.0))
     of = (key, "Me", sound, "Hello to you.", "nano")
-    assert "consent" in message(handlers.keep_prompt(*of, False, "", "", ""))
-    assert "Me is kept" in message(handlers.keep_prompt(*of, True, "", "", ""))
+    assert "consent" in message(handlers.keep_prompt(REQUEST, *of, False, "", "", ""))
+    assert "Me is kept" in message(handlers.keep_prompt(REQUEST, *of, True, "", "", ""))
     without = (key, "Me", None, *of[3:])
-    assert "Add a recording" in message(handlers.keep_prompt(*without, True, "", "", ""))
+    assert "Add a recording" in message(handlers.keep_prompt(REQUEST, *without, True, "", "", ""))
 
 
 def test_a_page_without_a_key_keeps_nothing(handlers, take):
-    assert "keeps no data" in message(handlers.keep_take(None, "Anna", take, "", "", ""))
+    assert "stores no data" in message(handlers.keep_take(REQUEST, None, "Anna", take, "", "", ""))
 
 
 def test_a_name_is_text_and_never_markup_or_a_path(handlers, key, take, tmp_path):
-    said = message(handlers.keep_take(key, "<b>x", take, "", "", ""))
+    said = message(handlers.keep_take(REQUEST, key, "<b>x", take, "", "", ""))
     assert "&lt;b&gt;x" in said
     path = VOICE.write(tmp_path / f"secret{SUFFIX}")
     with pytest.raises(InputError, match="no voice|may not contain|at most 60"):
@@ -169,7 +186,7 @@ def nothing_to_cancel(_sessions, _request):
 
 
 def test_the_form_gives_the_chosen_voices_and_restores_only_text():
-    values = form.Form.of(field_values(voice_s1="awb", voice_s2=None))
+    values = form.Form.from_values(field_values(voice_s1="awb", voice_s2=None))
     assert values.voices == ("awb", "")
     saved = {"voice_s1": "Anna", "voice_s2": 3}
     assert form.restored(saved, {}) == {"voice_s1": "Anna"}

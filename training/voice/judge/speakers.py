@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from dia_demo.prompt.voice_traits import spectrum
 from training.voice.teacher.melody import pitch_track
 from training.voice.teacher.phones import SAMPLE_RATE
 
@@ -20,10 +21,12 @@ FLOOR = 0.3, 0.15  # least spread: of pitch in semitones, of a band's log power
 
 @dataclass(frozen=True)
 class Traits:
-    """The median pitch of a take in semitones from 100 Hz, and its envelope [BANDS]."""
+    """The median pitch of a take in semitones from 100 Hz, its envelope [BANDS], and the spectrum
+    that the app measures (none of a mean of takes)."""
 
     pitch: float
     envelope: np.ndarray
+    spectrum: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -58,7 +61,8 @@ def traits(wave: np.ndarray) -> Traits | None:
     f0 = pitch_track(wave)[1] if len(wave) else np.zeros(0)
     if not (f0 > 0).any():
         return None
-    return Traits(float(12 * np.log2(np.median(f0[f0 > 0]) / 100)), envelope(wave))
+    pitch = float(12 * np.log2(np.median(f0[f0 > 0]) / 100))
+    return Traits(pitch, envelope(wave), tuple(spectrum(wave)))
 
 
 def profiles(takes: dict[str, list[Traits]]) -> Profiles:

@@ -220,7 +220,7 @@ def _by_voice(studio: Studio, wrong: np.ndarray, count: np.ndarray) -> dict[str,
     table = studio.engine.config.voices
     if table is None:
         return {}
-    spoken = [table.drawn(studio.params.seed + k)[0].name for k in range(len(wrong))]
+    spoken = [table.draw(studio.params.seed + k)[0].name for k in range(len(wrong))]
     return {
         name: [float(wrong[its].sum() / count[its].sum()), int(its.sum())]
         for name in sorted(set(spoken))

@@ -1,8 +1,10 @@
 """The voices by name in a checkpoint's config: `python -m training.voice.judge.voice_table FOLDER`.
 
 Measures every voice of codec/shipped_marks.json on takes of its own, and writes "voices" into
-FOLDER/config.json: the mark, the median pitch, and the place of the mean spectral envelope on the
-first two principal components of all (94% of their variance). Run it again after training. Voices
+FOLDER/config.json: the mark, the median pitch, the place of the mean spectral envelope on the first
+two principal components of all (94% of their variance), and the median spectrum, with which the app
+compares its takes. A take in another voice makes no difference to a median. Run it again after
+training. Voices
 that were not drawn before ("drawn": false) are not drawn afterwards.
 """
 
@@ -52,7 +54,7 @@ def measured(engine: Engine, table: VoiceTable, takes: int) -> dict[str, list[sp
     config = replace(engine.config, voices=table)
     rows: dict[str, list[Row]] = {voice.name: [] for voice in table.voices}
     for seed in count():
-        its = rows[table.drawn(seed)[0].name]
+        its = rows[table.draw(seed)[0].name]
         if len(its) < takes:
             text = encode_script(f"[S1] {heldout.NATURAL[len(its)]}")
             its.append(Row(config, text, replace(config.defaults, seed=seed)))
@@ -90,6 +92,7 @@ def described(
                 **({"drawn": False} if voice.name in not_drawn else {}),
                 "semitones": round(float(np.median([t.pitch for t in takes[voice.name]])), 1),
                 "envelope": [round(float(number), 2) for number in place],
+                "spectrum": np.median([t.spectrum for t in takes[voice.name]], 0).round(2).tolist(),
             }
             for voice, place in zip(table.voices, places, strict=True)
         ],

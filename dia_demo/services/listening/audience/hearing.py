@@ -11,8 +11,8 @@ from dia_demo.errors import InputError
 # Clocks of sound cards are not exact, and a page counts until its fade has ended.
 TOLERANCE_SECONDS, TOLERANCE_PART = 0.5, 0.02
 AGAIN = (
-    "This vote was not counted, because this pair's clips were not sent to this page since the "
-    "program started. Listen to them again, then vote."
+    "This vote was not counted, because this pair's clips have not been sent to this page "
+    "since the program started. Listen to them again, then vote."
 )
 TOO_SOON = (
     "This vote was not counted: it claims {claimed:.1f} s of listening, and the clips were sent "
@@ -35,23 +35,28 @@ class Hearing:
         self._sent: dict[tuple[str, str], float] = {}
         self._lock = threading.Lock()
 
-    def sent(self, trial: str, letter: str) -> None:
+    def note_sent(self, trial: str, letter: str) -> None:
         """A clip of a trial is sent now."""
         with self._lock:
             self._sent.setdefault((trial, letter), self.clock())
 
     def check(self, trial: str, letters: Sequence[str], claims: Mapping[str, float]) -> None:
-        """Raise UnheardError if the seconds that a page claims for each clip have not passed since
-        it was sent, or their sum since the first was."""
+        """Raise UnheardError if the clips cannot have been heard so long (see `check_claims`)."""
         with self._lock:
             sent = [self._sent.get((trial, letter)) for letter in letters]
             now = self.clock()
-        times = [at for at in sent if at is not None]
-        if len(times) < len(letters):
-            raise UnheardError(AGAIN)
-        for letter, at in zip(letters, times, strict=True):
-            _check_one(claims.get(letter, 0.0), now - at)
-        _check_one(sum(claims.get(letter, 0.0) for letter in letters), now - min(times))
+        check_claims(sent, [claims.get(letter, 0.0) for letter in letters], now)
+
+
+def check_claims(sent: Sequence[float | None], claims: Sequence[float], now: float) -> None:
+    """Raise UnheardError if the seconds that a page claims for each clip have not passed since it
+    was sent, or their sum since the first was. sent: None for a clip that was not."""
+    times = [at for at in sent if at is not None]
+    if len(times) < len(claims):
+        raise UnheardError(AGAIN)
+    for claimed, at in zip(claims, times, strict=True):
+        _check_one(claimed, now - at)
+    _check_one(sum(claims), now - min(times))
 
 
 def _check_one(claimed: float, passed: float) -> None:

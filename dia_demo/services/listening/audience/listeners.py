@@ -52,9 +52,9 @@ def own_order(plan: ComparisonPlan, name: str) -> ComparisonPlan:
     turned = {trial.id: flips[trial.id] != plan.secrets[trial.id].flip for trial in plan.trials}
     return replace(
         plan,
-        trials=tuple(_swapped(trial) if turned[trial.id] else trial for trial in trials),
+        trials=tuple(_swap_trial(trial) if turned[trial.id] else trial for trial in trials),
         secrets={
-            trial.id: _swapped_secret(plan.secrets[trial.id])
+            trial.id: _swap_secret(plan.secrets[trial.id])
             if turned[trial.id]
             else plan.secrets[trial.id]
             for trial in trials
@@ -75,10 +75,10 @@ def _flips(plan: ComparisonPlan, name: str) -> dict[str, bool]:
     return flips
 
 
-def _swapped(trial: Trial) -> Trial:
+def _swap_trial(trial: Trial) -> Trial:
     first, second, *x = trial.clips
     return replace(trial, clips=(second, first, *x))
 
 
-def _swapped_secret(secret: Secret) -> Secret:
+def _swap_secret(secret: Secret) -> Secret:
     return Secret(not secret.flip, 1 - secret.x, secret.gains_db[::-1])

@@ -121,6 +121,11 @@ class ComparisonPlan:
         by_place = {(slot.setting, slot.script, slot.seed): slot for slot in self.slots}
         return by_place[keys[0]], by_place[keys[1]]
 
+    @property
+    def is_uploaded(self) -> bool:
+        """Whether its clips were uploaded, so that they cannot be generated."""
+        return any(setting.system for setting in self.settings)
+
     def failed(self) -> tuple[TakeSlot, ...]:
         return tuple(slot for slot in self.slots if slot.state == TakeState.FAILED)
 
@@ -138,7 +143,7 @@ class ComparisonPlan:
         trials = tuple(trial if old.id == trial.id else old for old in self.trials)
         return replace(self, trials=trials, secrets=self.secrets | {trial.id: secret})
 
-    def unmade(self) -> ComparisonPlan:
+    def clear_takes(self) -> ComparisonPlan:
         """The same plan with nothing generated; its takes will be the same as before."""
         plan = self
         for trial in self.trials:

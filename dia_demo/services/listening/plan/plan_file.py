@@ -11,7 +11,7 @@ import base64
 import hashlib
 import json
 import re
-from dataclasses import asdict, fields
+from dataclasses import asdict, fields, replace
 from pathlib import Path
 
 from dia_demo.audio import PROMPT_SUFFIXES, STORED_SUFFIX
@@ -25,11 +25,12 @@ from dia_demo.services.listening.plan.plan import (
     ComparisonPlan,
     Secret,
     TakeSlot,
-    TakeState,
     Trial,
 )
-from dia_demo.services.listening.plan.setting import Setting
+from dia_demo.services.listening.plan.setting import SYSTEM, Setting
 from dia_demo.text.pronunciations import Pronunciations
+from dia_demo.untrusted import parse_as
+from dia_demo.voices import VOICE_FIELDS
 
 NAME = "plan.json"
 FORMAT, VERSION = "dia-comparison", 1
@@ -128,7 +129,7 @@ def _to_dict(plan: ComparisonPlan) -> dict:
         "numerics": plan.numerics,
         "takes": [asdict(slot) for slot in plan.slots],
         "trials": [asdict(trial) for trial in plan.trials],
-        "sealed": _seal(plan.id, hidden),
+        "sealed": seal(plan.id, hidden),
     }
 
 
@@ -138,21 +139,21 @@ def _setting_dict(setting: Setting) -> dict:
 
 
 def _parse(raw: dict) -> ComparisonPlan:
-    identity = _matching(raw["id"], _ID)
-    hidden = _unseal(identity, raw["sealed"])
-    trials = tuple(_trial(trial) for trial in raw["trials"])
+    identity = _match(raw["id"], _ID)
+    hidden = unseal(identity, raw["sealed"])
+    trials = parse_as(tuple[Trial, ...], raw["trials"])
     return ComparisonPlan(
         id=identity,
         created=str(raw["created"])[:40],
         kind=ComparisonKind(raw["kind"]),
         settings=tuple(_setting(setting) for setting in raw["settings"]),
         scripts=tuple(_text(script) for script in raw["scripts"]),
-        seeds=tuple(_whole(seed) for seed in raw["seeds"]),
-        slots=tuple(_slot(slot) for slot in raw["takes"]),
+        seeds=parse_as(tuple[int, ...], raw["seeds"]),
+        slots=parse_as(tuple[TakeSlot, ...], raw["takes"]),
         trials=trials,
-        secrets={trial.id: _secret(hidden["secrets"][trial.id]) for trial in trials},
-        facts={_matching(name, _ID): _facts(facts) for name, facts in hidden["facts"].items()},
-        voice_file=None if raw["voice_file"] is None else _matching(raw["voice_file"], VOICE_NAME),
+        secrets=parse_as(dict[str, Secret], hidden["secrets"]),
+        facts={_match(name, _ID): _facts(facts) for name, facts in hidden["facts"].items()},
+        voice_file=None if raw["voice_file"] is None else _match(raw["voice_file"], VOICE_NAME),
         voice_transcript=_text(raw["voice_transcript"]),
         revealed=raw["revealed"] is True,
         sound_removed=raw.get("sound_removed") is True,
@@ -169,34 +170,13 @@ def _setting(raw: dict) -> Setting:
         raise ValueError("model")
     for field in fields(GenerationParams):
         _number(getattr(params, field.name))
-    # Plans of earlier versions have neither.
+    # Plans of earlier versions have none of these.
     normalise = raw.get("normalise") is True
     listed = Pronunciations.parse(_text(raw.get("pronunciations", "")))
-    beside = _number(raw["speed"]), _whole(raw["seed_shift"]), normalise, listed
-    return Setting(params, runtime, *beside)
-
-
-def _slot(raw: dict) -> TakeSlot:
-    return TakeSlot(
-        _matching(raw["id"], _ID),
-        _whole(raw["setting"]),
-        _whole(raw["script"]),
-        _whole(raw["seed"]),
-        TakeState(raw["state"]),
-        _text(raw["message"]),
-    )
-
-
-def _trial(raw: dict) -> Trial:
-    first, second = (_whole(index) for index in raw["settings"])
-    clips = tuple(_matching(clip, _CLIP) for clip in raw["clips"])
-    position = _whole(raw["script"]), _whole(raw["seed"])
-    return Trial(_matching(raw["id"], _ID), *position, (first, second), clips, raw["made"] is True)
-
-
-def _secret(raw: dict) -> Secret:
-    gains = tuple(_number(gain) for gain in raw["gains_db"])
-    return Secret(raw["flip"] is True, _whole(raw["x"]), gains)
+    voices = (_text(raw.get(name, "")) for name in VOICE_FIELDS)
+    beside = _number(raw["speed"]), _integer(raw["seed_shift"]), normalise, listed
+    setting = Setting(params, runtime, *beside, *voices)
+    return replace(setting, system=_text(raw.get(SYSTEM, "")))
 
 
 def _facts(raw: dict) -> dict:
@@ -221,6 +201,10 @@ def _check(plan: ComparisonPlan) -> None:
         and all(0 <= n < settings and 0 <= m < scripts and s in seeds for n, m, s in slots)
         and all(len(trial.clips) == clips for trial in plan.trials)
         and all(secret.x in (0, 1) for secret in plan.secrets.values())
+        and all(_ID.fullmatch(slot.id) for slot in plan.slots)
+        and all(_ID.fullmatch(trial.id) for trial in plan.trials)
+        and all(_CLIP.fullmatch(clip) for trial in plan.trials for clip in trial.clips)
+        and plan.secrets.keys() >= {trial.id for trial in plan.trials}
         and len({clip for trial in plan.trials for clip in trial.clips}) == clips * len(plan.trials)
     )
     if not fits:
@@ -231,7 +215,7 @@ def _check(plan: ComparisonPlan) -> None:
             raise ValueError("a trial's settings")
 
 
-def _matching(value: object, pattern: re.Pattern) -> str:
+def _match(value: object, pattern: re.Pattern) -> str:
     if not isinstance(value, str) or not pattern.fullmatch(value):
         raise ValueError("an invalid name")
     return value
@@ -243,7 +227,7 @@ def _text(value: object) -> str:
     return value
 
 
-def _whole(value: object) -> int:
+def _integer(value: object) -> int:
     if type(value) is not int:
         raise ValueError("a whole number")
     return value
@@ -255,11 +239,13 @@ def _number(value: object) -> float:
     return value
 
 
-def _seal(identity: str, hidden: dict) -> str:
+def seal(identity: str, hidden: dict) -> str:
+    """What must not be read by accident, as text that `unseal` can read."""
     return base64.b64encode(_veil(identity, json.dumps(hidden).encode("utf-8"))).decode("ascii")
 
 
-def _unseal(identity: str, sealed: object) -> dict:
+def unseal(identity: str, sealed: object) -> dict:
+    """What `seal` hid. Raises ValueError for other texts."""
     data = base64.b64decode(_text_of_seal(sealed), validate=True)
     return json.loads(_veil(identity, data))
 

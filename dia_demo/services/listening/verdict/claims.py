@@ -10,6 +10,7 @@ from dia_demo.services.listening.plan.setting import Setting, differences
 from dia_demo.services.listening.verdict import stats
 from dia_demo.services.listening.verdict.planning import FEWEST_SCRIPTS, TIES, chances
 from dia_demo.services.wording import plural
+from dia_demo.voices import VOICE_FIELDS
 
 # Settings that do not change the codes of a take, but perhaps where it ends.
 SAME_CODES = {"speed", "max_tokens"}
@@ -39,11 +40,13 @@ def holds_voices(settings: Sequence[Setting], models: Mapping[str, ModelInfo]) -
     """Whether both sides of every pair have the same voices without a voice prompt. models: those
     of the settings, by name.
 
-    They do where the seed alone chooses among voices that the model was taught by name, or where
-    the codes are the same on both sides.
+    They do where the seed alone chooses among voices that the model was taught by name, where the
+    voices of both speakers are chosen, or where the codes are the same on both sides.
     """
     differing = differences(settings).keys()
-    if differing & {"model", "seed_shift"}:
+    if not differing & {"model", *VOICE_FIELDS} and all(settings[0].voice_names):
+        return True
+    if differing & {"model", "seed_shift", *VOICE_FIELDS}:
         return False
     info = models[settings[0].runtime.model]
     return info.config.voices is not None or not differing - SAME_CODES
@@ -51,17 +54,17 @@ def holds_voices(settings: Sequence[Setting], models: Mapping[str, ModelInfo]) -
 
 def voices_warning(settings: Sequence[Setting], models: Mapping[str, ModelInfo]) -> str | None:
     """A warning for a comparison without a voice prompt whose sides have different voices; None if
-    they are the same."""
-    if holds_voices(settings, models):
-        return None
+    they are the same, and where voices are chosen, or what is compared."""
     differing = differences(settings)
+    if holds_voices(settings, models) or any(any(each.voice_names) for each in settings):
+        return None
     if "model" in differing:
         why = "each model has voices of its own"
     elif "seed_shift" in differing:
         why = "the seed chooses the voices, and the sides have different seeds"
     else:
         name = models[settings[0].runtime.model].title
-        why = f"{name} draws the voices anew with every setting, even with the same seed"
+        why = f"{name} draws new voices with every setting, even with the same seed"
     return (
         f"The two sides of a pair will be different speakers: {why}. You would judge the speakers "
         "as much as the setting. A voice prompt keeps the voices the same on both sides."
@@ -74,7 +77,7 @@ def what_it_can_show(
     """What a comparison can and cannot show, before any take is made. ties: the share of answers
     that are "no difference"."""
     if kind == ComparisonKind.SIGHTED:
-        return "Not blind: good for tuning, but expectations matter, so it proves nothing."
+        return "Not blind: useful for tuning, but expectations bias answers, so it proves nothing."
     if kind == ComparisonKind.ABX:
         return _what_abx_can_show(scripts * seeds)
     pairs = scripts * seeds * settings * (settings - 1) // 2

@@ -41,13 +41,13 @@ def chances(scripts: int, seeds: int, settings: int = 2, ties: float = TIES) -> 
     answers that are "no difference". Always the same for the same design."""
     random = np.random.default_rng((scripts, seeds, settings, round(1000 * ties)))
     if settings == 2:
-        return _of_two(random, scripts, seeds, ties)
+        return _chances_of_two(random, scripts, seeds, ties)
     found = [_finds_first(random, scripts, seeds, settings, ties) for _ in range(TESTS_OF_A_ROUND)]
     return Chances(float(np.mean(found)), 0.0)
 
 
-def _of_two(random: np.random.Generator, scripts: int, seeds: int, ties: float) -> Chances:
-    taste = random.normal(better_by(), SCRIPT_SD, (TESTS_OF_TWO, scripts))
+def _chances_of_two(random: np.random.Generator, scripts: int, seeds: int, ties: float) -> Chances:
+    taste = random.normal(mean_log_odds(), SCRIPT_SD, (TESTS_OF_TWO, scripts))
     leads = _leads(random, taste, seeds, ties)
     found = [_is_settled(row) and sum(row) > 0 for row in leads.tolist()]
     even = _leads(random, random.normal(0, SCRIPT_SD, leads.shape), seeds, ties)
@@ -67,7 +67,7 @@ def _finds_first(
     """Whether one simulated round settles on setting 0, which is the better one."""
     # The difference of two tastes has the deviation of a test of two.
     taste = random.normal(0, SCRIPT_SD / np.sqrt(2), (scripts, settings))
-    taste[:, 0] += better_by()
+    taste[:, 0] += mean_log_odds()
     wins, scores = np.zeros((settings, settings)), np.zeros((scripts, settings), int)
     for first, second in combinations(range(settings), 2):
         leads = _leads(random, taste[:, first] - taste[:, second], seeds, ties)
@@ -88,7 +88,7 @@ def _is_settled(leads: Sequence[int]) -> bool:
 
 
 @lru_cache(maxsize=1)
-def better_by() -> float:
+def mean_log_odds() -> float:
     """The mean log odds over scripts with which a vote is won at RATE."""
     points, weights = np.polynomial.hermite_e.hermegauss(40)
     low, high = 0.0, 5.0

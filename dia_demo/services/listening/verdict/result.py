@@ -109,9 +109,9 @@ def interim_result(plan: ComparisonPlan, votes: Mapping[str, Vote]) -> Compariso
         kind=plan.kind,
         pairs=len(plan.trials),
         voted=len(votes),
-        failed=_failed(plan),
+        failed=_count_failed(plan),
         sentence=f"The test is open: {len(votes)} of {len(plan.trials)} pairs judged.",
-        notes=_missing(_failed(plan)),
+        notes=_missing_note(_count_failed(plan)),
         open=True,
         names=setting_names(plan.settings),
     )
@@ -120,14 +120,14 @@ def interim_result(plan: ComparisonPlan, votes: Mapping[str, Vote]) -> Compariso
 def evaluate(plan: ComparisonPlan, votes: Mapping[str, Vote]) -> ComparisonResult:
     """The result of the votes so far."""
     all_votes = list(votes.values())
-    failed = _failed(plan)
+    failed = _count_failed(plan)
     strengths = [int(vote.strength) for vote in all_votes if vote.strength]
     common: dict[str, Any] = dict(
         kind=plan.kind,
         pairs=len(plan.trials),
         voted=len(all_votes),
         failed=failed,
-        listening_seconds=round(sum(map(_listened, all_votes)), 1),
+        listening_seconds=round(sum(map(_seconds_listened, all_votes)), 1),
         mean_strength=sum(strengths) / len(strengths) if strengths else None,
         notes=_notes(plan, len(all_votes), failed),
         names=setting_names(plan.settings),
@@ -139,7 +139,9 @@ def evaluate(plan: ComparisonPlan, votes: Mapping[str, Vote]) -> ComparisonResul
         p = stats.binomial_at_least(overall.first, overall.decided)
         sentence = _abx_sentence(plan, all_votes, overall)
     else:
-        leads = _by_script(all_votes, lambda vote: (vote.winner == "A") - (vote.winner == "B"))
+        leads = _leads_by_script(
+            all_votes, lambda vote: (vote.winner == "A") - (vote.winner == "B")
+        )
         *_, p = stats.sign_flip_test(leads)
         wins = overall.first, overall.second
         sentence = preference_sentence(common["names"], wins, overall.ties, leads)
@@ -152,7 +154,7 @@ def evaluate(plan: ComparisonPlan, votes: Mapping[str, Vote]) -> ComparisonResul
     )
 
 
-def _failed(plan: ComparisonPlan) -> int:
+def _count_failed(plan: ComparisonPlan) -> int:
     return sum(
         any(slot.state == TakeState.FAILED for slot in plan.slots_of(trial))
         for trial in plan.trials
@@ -160,7 +162,7 @@ def _failed(plan: ComparisonPlan) -> int:
     )
 
 
-def _by_script(votes: Iterable[Vote], lead_of: Callable[[Vote], int]) -> list[int]:
+def _leads_by_script(votes: Iterable[Vote], lead_of: Callable[[Vote], int]) -> list[int]:
     """The first side's lead on each judged script. Votes on one script are not independent: who
     likes a voice on it will like it with the next seed too."""
     leads: dict[str, int] = defaultdict(int)
@@ -169,7 +171,7 @@ def _by_script(votes: Iterable[Vote], lead_of: Callable[[Vote], int]) -> list[in
     return list(leads.values())
 
 
-def _listened(vote: Vote) -> float:
+def _seconds_listened(vote: Vote) -> float:
     return vote.seconds_a + vote.seconds_b + vote.seconds_x
 
 
@@ -181,7 +183,7 @@ def _notes(plan: ComparisonPlan, voted: int, failed: int) -> tuple[str, ...]:
             "fixed beforehand for a reason: stopping when it looks good makes chance look like a "
             "result."
         )
-    notes += _missing(failed)
+    notes += _missing_note(failed)
     if plan.kind == ComparisonKind.PREFERENCE and len(set(plan.scripts)) < FEWEST_SCRIPTS:
         scripts = plural(len(set(plan.scripts)), "script")
         notes.append(
@@ -196,7 +198,7 @@ def _notes(plan: ComparisonPlan, voted: int, failed: int) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def _missing(failed: int) -> tuple[str, ...]:
+def _missing_note(failed: int) -> tuple[str, ...]:
     if not failed:
         return ()
     verb = "is" if failed == 1 else "are"
@@ -262,7 +264,7 @@ def _round(plan: ComparisonPlan, votes: list[Vote], common: dict) -> ComparisonR
             heard=int(wins[index].sum() + wins[:, index].sum()),
             name=names[index],
         )
-        for index in _strongest_first(fit.strengths)
+        for index in _order_by_strength(fit.strengths)
     ]
     return ComparisonResult(
         sentence=_round_sentence(votes, ranking, fit),
@@ -279,7 +281,7 @@ def _count_of(plan: ComparisonPlan, votes: list[Vote], pair: tuple[int, int]) ->
     return _count(plan, f"{first} against {second}", both, pair)
 
 
-def _strongest_first(strengths: np.ndarray) -> np.ndarray:
+def _order_by_strength(strengths: np.ndarray) -> np.ndarray:
     """The order of the settings; equal ones in the order of the form."""
     return np.argsort(-np.round(strengths / _EQUAL_STRENGTH), kind="stable")
 
@@ -292,7 +294,7 @@ def _round_sentence(votes: list[Vote], ranking: list[Strength], fit: stats.Bradl
         [entry.name for entry in ranking],
         shared,
         fit.differ(NAMES.index(first), NAMES.index(second)),
-        _by_script(votes, lambda vote: _score(vote, first) - _score(vote, second)),
+        _leads_by_script(votes, lambda vote: _score(vote, first) - _score(vote, second)),
     )
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dia_demo.services.listening.plan.names import at_start
+from dia_demo.services.listening.plan.names import capitalize
 from dia_demo.services.listening.verdict import stats
 from dia_demo.services.listening.verdict.claims import FEWEST_ANSWERS
 from dia_demo.services.listening.verdict.planning import FEWEST_SCRIPTS
@@ -40,7 +40,7 @@ def how_often(p: float) -> str:
     return f"one time in {_NUMBERS[times - 3] if times <= 10 else times}"
 
 
-def by_chance(p: float, source: str = "chance") -> str:
+def chance_clause(p: float, source: str = "chance") -> str:
     """How often chance gives a result at least as one-sided, as a clause ("which chance …")."""
     if p >= _NEARLY_ALWAYS:
         return f"which is what {source} gives"
@@ -70,7 +70,7 @@ def preference_sentence(
         chosen = f"{names[0]} and {names[1]} were each chosen in {wins[0]} of {pairs}"
     if scripts < FEWEST_SCRIPTS:
         return (
-            f"Too few scripts to tell: {chosen}. {_with_majority(scripts)}, and at least "
+            f"Too few scripts to tell: {chosen}. {_majority_clause(scripts)}, and at least "
             f"{FEWEST_SCRIPTS} are needed.{more}"
         )
     if lead == 0:
@@ -79,10 +79,10 @@ def preference_sentence(
         ahead = (first_ahead, second_ahead)[winner]
         chosen += f" and is ahead on {ahead} of {scripts} scripts"
     verdict = "Clear preference" if p < stats.SIGNIFICANT else "No clear preference"
-    return f"{verdict}: {chosen}, {by_chance(p)}.{more}"
+    return f"{verdict}: {chosen}, {chance_clause(p)}.{more}"
 
 
-def _with_majority(scripts: int) -> str:
+def _majority_clause(scripts: int) -> str:
     if scripts == 0:
         return "No script has a majority"
     return f"Only {plural(scripts, 'script')} {'has' if scripts == 1 else 'have'} a majority"
@@ -96,11 +96,11 @@ def abx_sentence(right: int, answers: int, scripts: int, by_setting: bool) -> st
     counts = f"{right} of {plural(answers, 'answer')} {'was' if answers == 1 else 'were'} right"
     if stats.fewest_above_chance(answers) is None:
         return f"Too few answers to tell: {counts}. At least {FEWEST_ANSWERS} are needed."
-    guessed = f"{counts}, {by_chance(p, 'guessing')}."
+    guessed = f"{counts}, {chance_clause(p, 'guessing')}."
     if p >= stats.SIGNIFICANT:
         return f"No audible difference was shown: {guessed}"
     if by_setting:
-        return f"The difference is audible on {these_scripts(scripts)}: {guessed}"
+        return f"The difference is audible on {name_scripts(scripts)}: {guessed}"
     return (
         f"The two takes of a pair can be told apart: {guessed} So can two seeds of one setting, so "
         "this does not show that the setting itself is audible."
@@ -115,7 +115,7 @@ def round_sentence(names: Sequence[str], shared: int, differ: bool, leads: Seque
     votes the first leads the second on each script.
     """
     if shared > 1:
-        others = at_start(", ".join(names[: shared - 1]))
+        others = capitalize(", ".join(names[: shared - 1]))
         return f"{others} and {names[shared - 1]} share the first place."
     first, second = names[:2]
     if not differ:
@@ -128,7 +128,7 @@ def round_sentence(names: Sequence[str], shared: int, differ: bool, leads: Seque
     if p < stats.SIGNIFICANT:
         return (
             f"Clear first place: {first} is ahead of {second} on {for_first} of {scripts}, "
-            f"{by_chance(p)}."
+            f"{chance_clause(p)}."
         )
     return (
         f"No clear first place: {first} leads, but is ahead of {second} on only {for_first} of "
@@ -136,6 +136,6 @@ def round_sentence(names: Sequence[str], shared: int, differ: bool, leads: Seque
     )
 
 
-def these_scripts(count: int) -> str:
+def name_scripts(count: int) -> str:
     """The scripts that a result applies to: "this script", "these 12 scripts"."""
     return "this script" if count == 1 else f"these {count} scripts"

@@ -1,6 +1,7 @@
 """Statistics of votes: exact binomial tests, intervals, Bradley-Terry. Pure functions.
 
-Numbers in, numbers out; `services/listening/verdict/result.py` puts them into words.
+Numbers in, numbers out; `result` puts them into words. scipy.stats takes long to import, so that is
+done where it is used.
 """
 
 from __future__ import annotations
@@ -17,60 +18,29 @@ CONFIDENCE = 0.95
 _NORMAL_975 = 1.959963984540054
 
 
-def _pmf(n: int, p: float) -> np.ndarray:
-    """Probabilities [n + 1] of 0..n successes in n trials."""
-    if p <= 0.0 or p >= 1.0:
-        certain = np.zeros(n + 1)
-        certain[n if p >= 1.0 else 0] = 1.0
-        return certain
-    k = np.arange(1, n + 1)
-    ways = np.concatenate([[0.0], np.cumsum(np.log(n - k + 1) - np.log(k))])
-    hits = np.arange(n + 1)
-    return np.exp(ways + hits * np.log(p) + (n - hits) * np.log1p(-p))
+def binomial_two_sided(k: int, n: int) -> float:
+    """The exact two-sided p-value of k of n votes for one side, each as likely (1 where n is 0)."""
+    from scipy.stats import binomtest
+
+    return float(binomtest(k, n).pvalue) if n else 1.0
 
 
-def _check_counts(k: int, n: int) -> None:
-    if not 0 <= k <= n:
-        raise ValueError(f"{k} of {n} is not a count")
+def binomial_at_least(k: int, n: int) -> float:
+    """The chance of k or more of n right answers: the one-sided p-value against guessing."""
+    from scipy.stats import binom
 
-
-def binomial_two_sided(k: int, n: int, p: float = 0.5) -> float:
-    """The exact two-sided p-value of k successes in n trials (1 where n is 0).
-
-    The sum over all outcomes at most as likely as the one seen, as scipy and R do it.
-    """
-    _check_counts(k, n)
-    pmf = _pmf(n, p)
-    # Outcomes as likely as k itself may differ from it in the last bits.
-    return float(min(1.0, pmf[pmf <= pmf[k] * (1 + 1e-7)].sum()))
-
-
-def binomial_at_least(k: int, n: int, p: float = 0.5) -> float:
-    """The chance of k or more successes in n trials: the one-sided p-value against guessing."""
-    _check_counts(k, n)
-    return float(min(1.0, _pmf(n, p)[k:].sum()))
+    return float(binom.sf(k - 1, n, 0.5))
 
 
 @lru_cache(maxsize=4096)
-def clopper_pearson(k: int, n: int, confidence: float = CONFIDENCE) -> tuple[float, float]:
-    """The exact (conservative) interval of a rate seen k times in n; (0, 1) where n is 0."""
-    _check_counts(k, n)
-    tail = (1 - confidence) / 2
-    low = 0.0 if k == 0 else _solve(lambda p: _pmf(n, p)[k:].sum(), tail)
-    high = 1.0 if k == n else 1 - _solve(lambda q: _pmf(n, q)[n - k :].sum(), tail)
-    return low, high
+def clopper_pearson(k: int, n: int) -> tuple[float, float]:
+    """The exact (conservative) 95% interval of a rate seen k times in n; (0, 1) where n is 0."""
+    from scipy.stats import binomtest
 
-
-def _solve(rising, target: float) -> float:
-    """Where a function that rises on [0, 1] reaches `target`, by halving."""
-    low, high = 0.0, 1.0
-    for _ in range(60):
-        middle = (low + high) / 2
-        if rising(middle) < target:
-            low = middle
-        else:
-            high = middle
-    return (low + high) / 2
+    if n == 0:
+        return 0.0, 1.0
+    interval = binomtest(k, n).proportion_ci(CONFIDENCE, method="exact")
+    return float(interval.low), float(interval.high)
 
 
 @lru_cache(maxsize=1024)
@@ -107,10 +77,18 @@ def _flip_tail(sizes: tuple[tuple[int, int], ...], total: int) -> float:
     pmf = np.ones(1)
     for size, count in sizes:
         group = np.zeros(2 * size * count + 1)
-        group[:: 2 * size] = _pmf(count, 0.5)
+        group[:: 2 * size] = _even_chances(count)
         pmf = np.convolve(pmf, group)
     sums = np.abs(np.arange(len(pmf)) - len(pmf) // 2)
     return float(min(1.0, pmf[sums >= total].sum()))
+
+
+@lru_cache(maxsize=1024)
+def _even_chances(n: int) -> np.ndarray:
+    """The probabilities [n + 1] of 0 to n of n votes for one side, each as likely."""
+    from scipy.stats import binom
+
+    return binom.pmf(np.arange(n + 1), n, 0.5)
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,8 @@ from dia_demo.services.listening.plan.plan import NAMES, ComparisonKind, Compari
 from dia_demo.services.listening.plan.plan_file import write_whole
 
 NAME = "votes.csv"
+# Of the columns: 1 had neither rater nor version.
+VERSION, OWNER = 2, "owner"
 VOTES = ("A", "B", "none")
 STRENGTHS = (1, 2, 3)
 MAX_NOTE = 500
@@ -35,7 +37,8 @@ class Vote:
     """One answer, with everything that reproduces its trial.
 
     vote: the better clip (for ABX, the one that is X): A, B or none. heard_a, heard_b: the settings
-    of the clips. winner: the chosen setting. correct: only for ABX.
+    of the clips. winner: the chosen setting. correct: only for ABX. rater: OWNER, or a listener of
+    a shared comparison by a random name. version: of these columns.
     """
 
     trial: str
@@ -59,6 +62,8 @@ class Vote:
     settings_a: str
     settings_b: str
     time: str
+    rater: str
+    version: int
 
 
 COLUMNS = tuple(column.name for column in fields(Vote))
@@ -76,7 +81,13 @@ SIDES = {
 
 
 def make_vote(
-    plan: ComparisonPlan, trial: Trial, answer: str, strength: int | None, note: str, heard: dict
+    plan: ComparisonPlan,
+    trial: Trial,
+    answer: str,
+    strength: int | None,
+    note: str,
+    heard: dict,
+    rater: str = OWNER,
 ) -> Vote:
     """The record of an answer. heard: seconds by clip. Raises InputError if it is invalid."""
     allowed = VOTES[:2] if plan.kind == ComparisonKind.ABX else VOTES
@@ -112,6 +123,8 @@ def make_vote(
         settings_a=json.dumps(plan.settings[behind[0]].values()),
         settings_b=json.dumps(plan.settings[behind[1]].values()),
         time=datetime.now(UTC).isoformat(timespec="seconds"),
+        rater=rater,
+        version=VERSION,
     )
 
 
@@ -119,13 +132,13 @@ def append_vote(folder: Path, vote: Vote) -> None:
     """Append a line without its sides and wait until it is on the disk. Raises RunError if that
     fails."""
     path = folder / NAME
-    row = ["" if column in SIDES else value for column, value in asdict(vote).items()]
+    values = {name: "" if name in SIDES else value for name, value in asdict(vote).items()}
     try:
         with open(path, "a+b") as file:
-            start = _end_of_whole_lines(file)
+            columns, start = _columns_and_end(file)
             file.truncate(start)
-            head = [COLUMNS] if start == 0 else []
-            file.write(csv_lines([*head, row]))
+            row = [values.get(name, "") for name in columns]
+            file.write(csv_lines([row] if start else [columns, row]))
             file.flush()
             os.fsync(file.fileno())
         if start == 0:
@@ -170,7 +183,8 @@ def _vote(row: dict, plan: ComparisonPlan, trial: Trial) -> Vote:
         strength = int(row["strength"]) if row["strength"] else None
         heard = {letter: float(row[f"seconds_{letter.lower()}"]) for letter in "ABX"}
         note, time = (row[name].removeprefix("'") for name in ("note", "time"))
-        vote = make_vote(plan, trial, row["vote"], strength, note, heard)
+        rater = row.get("rater") or OWNER
+        vote = make_vote(plan, trial, row["vote"], strength, note, heard, rater)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise InputError(f"{NAME} is damaged: the line of trial {trial.id}.") from error
     return Vote(**(asdict(vote) | {"time": time[:40]}))
@@ -189,6 +203,11 @@ def csv_lines(rows: Sequence[Sequence[object]]) -> bytes:
     return buffer.getvalue().encode("utf-8")
 
 
-def _end_of_whole_lines(file) -> int:
+def _columns_and_end(file) -> tuple[Sequence[str], int]:
+    """The columns of the file, which may be those of version 1, and where its whole lines end."""
     file.seek(0)
-    return file.read().rfind(b"\n") + 1
+    data = file.read()
+    end = data.rfind(b"\n") + 1
+    if not end:
+        return COLUMNS, 0
+    return data[: data.index(b"\n")].decode("utf-8", "replace").strip().split(","), end

@@ -7,7 +7,7 @@ import re
 from num2words import num2words
 
 from dia_demo.text.reading.numbers import cardinal, digits, ordinal, year
-from dia_demo.text.reading.rules import Reader, Rule, after, before, final_dot, rule
+from dia_demo.text.reading.rules import Reader, Rule, final_dot, rule, text_after, text_before
 
 _MONTHS = (
     "January February March April May June July August September October November December"
@@ -75,7 +75,7 @@ def _bare_date(match: re.Match, reader: Reader) -> str:
     month, day = sorted(map(int, match[0].split("/")))
     if match[0] == "24/7" or month == 1 or month > 12 or not 20 < day < 32:
         return match[0]
-    if _SCORED.search(before(match)) or re.match(r"[ \t](?:of|in)\b", after(match)):
+    if _SCORED.search(text_before(match)) or re.match(r"[ \t](?:of|in)\b", text_after(match)):
         return match[0]
     advice = "write “out of” or “over” between two numbers."
     return reader.remark(match[0], _date(month, day, None, match[0]), advice)
@@ -168,24 +168,24 @@ def _time(match: re.Match, reader: Reader) -> str:
 def _time_with_seconds(match: re.Match, reader: Reader) -> str:
     """3:05:09 with AM or PM, or after "at", is a time of day; otherwise a duration."""
     hours, minutes, seconds, half = (match[n] for n in range(1, 5))
-    if not half and not re.search(r"\bat[ \t]$|T$", before(match)):
+    if not half and not re.search(r"\bat[ \t]$|T$", text_before(match)):
         parts = ((int(hours), "hour"), (int(minutes), "minute"), (int(seconds), "second"))
         return duration(parts) or "zero seconds"
     words = num2words(int(hours))
     if int(minutes):
         words += f" {_minutes(minutes)}"
     if int(seconds):
-        words += f" and {_counted(int(seconds), 'second')}"
+        words += f" and {_count_units(int(seconds), 'second')}"
     return f"{words} {reader.letters(half + 'm')}" if half else words
 
 
-def _counted(number: int, unit: str) -> str:
+def _count_units(number: int, unit: str) -> str:
     return f"{num2words(number)} {unit}{'' if number == 1 else 's'}"
 
 
 def duration(parts) -> str:
     """Hours, minutes and seconds that are not zero, the last one after "and" if there are three."""
-    words = [_counted(number, unit) for number, unit in parts if number]
+    words = [_count_units(number, unit) for number, unit in parts if number]
     if len(words) > 2:
         return f"{' '.join(words[:-1])} and {words[-1]}"
     return " ".join(words)
@@ -196,7 +196,7 @@ def _clock_with_h(match: re.Match, _: Reader) -> str:
     return f"{cardinal(match[1])} {_minutes(match[2]) if int(match[2]) else 'hundred'}"
 
 
-def _military(match: re.Match, _: Reader) -> str:
+def _military_time(match: re.Match, _: Reader) -> str:
     """0800 hours, at 0630."""
     clock = match["clock"] or match["clock2"]
     hours, minutes = clock[:2], clock[2:]
@@ -218,9 +218,9 @@ def _decade(match: re.Match, reader: Reader) -> str:
         of_years = re.search(
             r"\b(?:the|his|her|my|our|their|your|its|early|late|mid|whose)[ \t-]"
             r"(?:(?:early|late|mid)[ \t-])?$|(?:s|,)[ \t](?:and|or|to)[ \t]$|mid-$",
-            before(match),
+            text_before(match),
         )
-        style = re.match(rf"[ \t](?:{_STYLES})\b", after(match))
+        style = re.match(rf"[ \t](?:{_STYLES})\b", text_after(match))
         if not (of_years or style):
             return match[0]
     if tens == "0":
@@ -335,7 +335,7 @@ RULES: tuple[Rule, ...] = (
     rule(
         r"(?<![\w:.,$£€-])(?P<clock>[012]\d[0-5]\d)(?=[ \t]hours\b)"
         r"|(?<=\bat )(?P<clock2>0[1-9][0-5]\d)(?![\w:]|[.,]\d)",
-        _military,
+        _military_time,
     ),
     rule(r"(?<![\w.,])'?(1[1-9]|20|)([0-9])0'?s\b", _decade),
     rule(r"(?<![\w'])'(\d\d)(?![\w']|[.,]\d)", _short_year),

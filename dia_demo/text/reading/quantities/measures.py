@@ -13,7 +13,15 @@ from dia_demo.text.reading.numbers import (
     mixed_fraction,
 )
 from dia_demo.text.reading.quantities.dates import duration
-from dia_demo.text.reading.rules import Reader, Rule, after, any_of, before, is_adjective, rule
+from dia_demo.text.reading.rules import (
+    Reader,
+    Rule,
+    any_of,
+    is_adjective,
+    rule,
+    text_after,
+    text_before,
+)
 from dia_demo.text.reading.tables.units import DENOMINATORS, STANDALONE, UNITS, WITH_HYPHEN
 
 _UNIT = any_of(UNITS)
@@ -96,7 +104,7 @@ def _unit(match: re.Match, reader: Reader) -> str:
     low = f"{_number(match['low'])} to " if match["low"] else ""
     adjective = match["unit"] not in ("°C", "°F") and is_adjective(match, _NOUNS)
     if match["unit"] == "°":
-        adjective = _TURNED.match(after(match)) is not None
+        adjective = _TURNED.match(text_after(match)) is not None
     one = (match["high"] == "1" and not low) or adjective
     minus = "minus " if match["sign"] else ""
     return f"{minus}{low}{_number(match['high'])} {singular if one else plural}"
@@ -131,17 +139,17 @@ def _half_of(match: re.Match, _: Reader) -> str:
     return f"{match[1]} of {_article(singular)}" if several else f"{match[1]} {singular}"
 
 
-def _hyphened(match: re.Match, _: Reader) -> str:
+def _hyphenated_measure(match: re.Match, _: Reader) -> str:
     return f"{cardinal(match[1])}-{UNITS[match[2]][0].replace(' ', '-')}"
 
 
-def _standalone(match: re.Match, _: Reader) -> str:
+def _standalone_unit(match: re.Match, _: Reader) -> str:
     """A unit without digits before it: "two tbsp", "per kWh", "in mg/dL"."""
     singular, plural = _names(match["unit"], match["per"])
-    previous = re.search(r"(\w+)[ \t-]$", before(match))
+    previous = re.search(r"(\w+)[ \t-]$", text_before(match))
     name = previous[1].lower() if previous else ""
     is_one = name in ("a", "an", "one", "per", "each", "every", "half", "quarter", "third")
-    if name and re.match(r"[ \t](?:meter|meters|cable|port)\b", after(match)):
+    if name and re.match(r"[ \t](?:meter|meters|cable|port)\b", text_after(match)):
         return singular
     if not is_one and name in COUNT_WORDS:
         return plural
@@ -203,18 +211,21 @@ def _coordinates(match: re.Match, _: Reader) -> str:
     return f"{words} {way[match[4]]}"
 
 
-def _many(match: re.Match, reader: Reader) -> str:
+def _scaled_number(match: re.Match, reader: Reader) -> str:
     """100K, 5M people; "4K" and "a 5K run" are names."""
     number, scale = match[1], match[2]
-    if scale in "kK" and (_is_race(match) or (scale == "k" and _K_NAMES.match(after(match)))):
+    if scale in "kK" and (_is_race(match) or (scale == "k" and _K_NAMES.match(text_after(match)))):
         return f"{cardinal(number)} {reader.letters(scale)}"
-    named = _K_NAMES.match(after(match))
+    named = _K_NAMES.match(text_after(match))
     if scale == "K" and (
         named
-        or (number in ("2", "3", "4", "5", "6", "8") and not re.match(_PLURAL_AFTER, after(match)))
+        or (
+            number in ("2", "3", "4", "5", "6", "8")
+            and not re.match(_PLURAL_AFTER, text_after(match))
+        )
     ):
         return match[0]
-    if scale in "MB" and "." not in number and not re.match(_PLURAL_AFTER, after(match)):
+    if scale in "MB" and "." not in number and not re.match(_PLURAL_AFTER, text_after(match)):
         if scale == "B" or number == "3":  # Flat 12B, the company 3M.
             return match[0]
     return f"{cardinal(number)} {_SCALES[scale]}"
@@ -222,7 +233,7 @@ def _many(match: re.Match, reader: Reader) -> str:
 
 def _is_race(match: re.Match) -> bool:
     """Whether so many thousands are the meters of a race: "He ran 10k", "a 10k"."""
-    lead, rest = before(match), after(match)
+    lead, rest = text_before(match), text_after(match)
     if _RACE_BEHIND.match(rest):
         return True
     if _PAID.search(lead) or re.match(_PLURAL_AFTER, rest) or _COUNTED_NOUN.match(rest):
@@ -236,8 +247,8 @@ def _is_race(match: re.Match) -> bool:
 def _degrees(match: re.Match, _: Reader) -> str:
     """350 F, 98.6 F; with fewer digits only where a temperature is said: "at 20 C"."""
     scale = "Fahrenheit" if match[3] == "F" else "Celsius"
-    is_long = len(match["high"]) > 2 and not _LETTERED.search(before(match))
-    if not is_long and not _TEMPERATURE_AHEAD.search(before(match)):
+    is_long = len(match["high"]) > 2 and not _LETTERED.search(text_before(match))
+    if not is_long and not _TEMPERATURE_AHEAD.search(text_before(match)):
         return match[0]
     low = f"{cardinal(match['low'])} to " if match["low"] else ""
     return f"{low}{cardinal(match['high'])} degrees {scale}"
@@ -276,15 +287,15 @@ RULES: tuple[Rule, ...] = (
         _inches,
     ),
     rule(r"(?<![\w.,'])(\d{1,4}(?:\.\d{1,2})?)(['\"])(?![\w'\"])", _feet_or_inches),
-    rule(rf"{_BEFORE}({NUMBER})[ \t]?([kmb]n?){_PLURAL_AFTER}", _many),
-    rule(rf"{_BEFORE}({NUMBER})(k)(?![\w])", _many),
+    rule(rf"{_BEFORE}({NUMBER})[ \t]?([kmb]n?){_PLURAL_AFTER}", _scaled_number),
+    rule(rf"{_BEFORE}({NUMBER})(k)(?![\w])", _scaled_number),
     rule(
         rf"{_BEFORE}({NUMBER})(K|M|B)(?!\w)(?=[ \t][a-z]|\+|[ \t]?[.,!?;)]|[ \t]?$)",
-        _many,
+        _scaled_number,
         re.MULTILINE,
     ),
     rule(rf"{_BEFORE}({FRACTION})[ \t]?({_UNIT}){_END}", _fraction_of),
-    rule(rf"{_BEFORE}({NUMBER})-({any_of(WITH_HYPHEN)})(?![\w/²³])", _hyphened),
+    rule(rf"{_BEFORE}({NUMBER})-({any_of(WITH_HYPHEN)})(?![\w/²³])", _hyphenated_measure),
     rule(
         rf"(?P<sign>(?<![\w)])-)?{_BEFORE}(?:(?P<low>{_AMOUNT})[ \t]?-[ \t]?)?"
         rf"(?P<high>{_AMOUNT})[ \t]?"
@@ -302,6 +313,6 @@ RULES_AFTER_NUMBERS: tuple[Rule, ...] = (
     rule(
         rf"(?<![\w/.])(?P<unit>{any_of(STANDALONE)})(?:/(?P<per>{_PER}))?{_END}"
         r"(?:\.(?=[ \t][a-z\d]))?",
-        _standalone,
+        _standalone_unit,
     ),
 )

@@ -5,7 +5,15 @@ from __future__ import annotations
 import re
 
 from dia_demo.text.reading.numbers import NUMBER, cardinal
-from dia_demo.text.reading.rules import Reader, Rule, after, any_of, before, is_adjective, rule
+from dia_demo.text.reading.rules import (
+    Reader,
+    Rule,
+    any_of,
+    is_adjective,
+    rule,
+    text_after,
+    text_before,
+)
 
 # One and several units, one and several hundredths.
 _CURRENCIES = {
@@ -110,16 +118,16 @@ def _money(match: re.Match, reader: Reader) -> str:
     sign = match["sign"] or match["inner"] or match["sign2"]
     low = f"{'minus' if sign == '-' else 'plus'} " if sign else ""
     if (
-        re.search(r"\ba[ \t]$", before(match))
-        and re.match(r"[.,;!?]|$", after(match))
+        re.search(r"\ba[ \t]$", text_before(match))
+        and re.match(r"[.,;!?]|$", text_after(match))
         and not (match["scale"] or "." in amount or match["per"])
     ):
         return cardinal(amount)  # She gave me a $20.
     words = low + _amount(symbol, amount, match["scale"], is_adjective(match, _NOUNS))
-    return words + _per(match)
+    return words + _price_unit(match)
 
 
-def _per(match: re.Match) -> str:
+def _price_unit(match: re.Match) -> str:
     if not match["per"]:
         return ""
     return " each" if match["per"] in _EACH else f" per {_PER[match['per']]}"
@@ -156,7 +164,7 @@ def _money_range(match: re.Match, reader: Reader) -> str:
         start = _amount(symbol, low, None)
     else:
         start = cardinal(low)
-    return f"{start} to {words}{_per(match)}"
+    return f"{start} to {words}{_price_unit(match)}"
 
 
 def _cents(match: re.Match, _: Reader) -> str:

@@ -18,7 +18,7 @@ from dia_demo.text.reading.numbers import (
     year,
 )
 from dia_demo.text.reading.quantities import sizes
-from dia_demo.text.reading.rules import Reader, Rule, after, before, final_dot, rule, word
+from dia_demo.text.reading.rules import Reader, Rule, final_dot, rule, text_after, text_before, word
 from dia_demo.text.reading.tables.units import DENOMINATORS, UNITS
 
 _VULGAR = {
@@ -81,16 +81,16 @@ def _season(match: re.Match, reader: Reader) -> str:
 
 def _year(match: re.Match, reader: Reader) -> str:
     """A year, unless it counts something: "1500 people" but "in 1500"."""
-    counts = re.match(r"[ \t]{1,3}[a-z]{2,20}s\b", after(match)[:26])
-    if counts and not _YEAR_BEFORE.search(before(match)):
+    counts = re.match(r"[ \t]{1,3}[a-z]{2,20}s\b", text_after(match)[:26])
+    if counts and not _YEAR_BEFORE.search(text_before(match)):
         return cardinal(match[0])
     return year(int(match[0]))
 
 
 def _early_year(match: re.Match, _: Reader) -> str:
     """in 1066; but not "in 1066 cases"."""
-    if re.match(r"[ \t]{1,3}[a-z]{2,20}s\b", after(match)) or not _YEAR_BEFORE.search(
-        before(match)
+    if re.match(r"[ \t]{1,3}[a-z]{2,20}s\b", text_after(match)) or not _YEAR_BEFORE.search(
+        text_before(match)
     ):
         return match[0]
     return pairs(match[0])
@@ -114,7 +114,7 @@ def _ordinal(match: re.Match, _: Reader) -> str:
 def _fraction(match: re.Match, _: Reader) -> str:
     words = _fraction_words(match)
     several = not match[1] and not words.startswith("one") and words.endswith("s")
-    of = re.match(rf"[ \t]({_MEASURED})\b", after(match))
+    of = re.match(rf"[ \t]({_MEASURED})\b", text_after(match))
     return (
         f"{words} of a{'n' if of[1][0] in 'aeio' or of[1] == 'hour' else ''}"
         if several and of
@@ -138,7 +138,7 @@ def _fraction_words(match: re.Match) -> str:
     return f"{lead}{num2words(top)} over {num2words(bottom)}"
 
 
-def _vulgar(match: re.Match, reader: Reader) -> str:
+def _vulgar_fraction(match: re.Match, reader: Reader) -> str:
     top, bottom = map(int, _VULGAR[match[2]].split("/"))
     return mixed_fraction(match[1], top, bottom) if match[1] else fraction(top, bottom)
 
@@ -162,10 +162,10 @@ def _coefficient(match: re.Match, reader: Reader) -> str:
     return f"{cardinal(match[1])} {reader.letters(match[2])}"
 
 
-def _minus(match: re.Match, _: Reader) -> str:
+def _negative_number(match: re.Match, _: Reader) -> str:
     """A dash between two terms of an equation."""
-    in_equation = re.search(r"=|\bequals\b", before(match)) or re.match(
-        r"[^.!?\n]{0,20}=", after(match)
+    in_equation = re.search(r"=|\bequals\b", text_before(match)) or re.match(
+        r"[^.!?\n]{0,20}=", text_after(match)
     )
     return " minus " if in_equation else match[0]
 
@@ -173,7 +173,7 @@ def _minus(match: re.Match, _: Reader) -> str:
 def _difference(match: re.Match, reader: Reader) -> str:
     """7 - 3 with nothing to tell whether it is a range."""
     first, second = match[1], match[2]
-    if float(first) <= float(second) or _RANGE_BEFORE.search(before(match)):
+    if float(first) <= float(second) or _RANGE_BEFORE.search(text_before(match)):
         return match[0]
     words = f"{cardinal(first)} minus {cardinal(second)}"
     return reader.remark(match[0], words, "write “to” between the numbers of a range or a score.")
@@ -183,7 +183,7 @@ def _screen(match: re.Match, _: Reader) -> str:
     return f"{cardinal(match[1])} by {cardinal(match[2])}"
 
 
-def _scientific(match: re.Match, _: Reader) -> str:
+def _scientific_number(match: re.Match, _: Reader) -> str:
     """6.02e23, 6.02 x 10^23: a power of ten."""
     minus = "minus " if match[1] else ""
     exponent = (match[3] or match[4]).translate(_SUPERSCRIPTS).lstrip("+")
@@ -221,7 +221,7 @@ def _formula(match: re.Match, reader: Reader) -> str:
     return " ".join(cardinal(p) if p.isdecimal() else reader.letters(p) for p in parts)
 
 
-def _mixed(match: re.Match, reader: Reader) -> str:
+def _letters_and_digits(match: re.Match, reader: Reader) -> str:
     """Letters and digits in one word: MP3, B2B, 4K, COVID-19, A380."""
     parts = re.findall(r"[A-Za-z]+|\d+", match[0])
     if len(parts) == 3 and parts[2] == "s" and parts[0].isupper():  # MP3s
@@ -253,7 +253,7 @@ def _parts_of_a_date(match: re.Match, _: Reader) -> str:
     return " ".join(cardinal(part) for part in re.findall(r"\d+", match[0]))
 
 
-def _plain(match: re.Match, _: Reader) -> str:
+def _plain_number(match: re.Match, _: Reader) -> str:
     return cardinal(match[0])
 
 
@@ -271,9 +271,9 @@ FIRST_RULES: tuple[Rule, ...] = (
     rule(
         rf"(?<![\w.,])(-?)({NUMBER})[ \t]?[x×*·][ \t]?10(?:(?:\^"
         rf"|\*\*)\(?([-+]?\d{{1,3}})\)?|([⁻⁺]?[⁰¹²³⁴⁵⁶⁷⁸⁹]{{1,3}}))(?!\w)",
-        _scientific,
+        _scientific_number,
     ),
-    rule(r"(?<![\w.,])(-?)(\d{1,9}(?:\.\d{1,9})?)[eE]([-+]?\d{1,3})()(?!\w)", _scientific),
+    rule(r"(?<![\w.,])(-?)(\d{1,9}(?:\.\d{1,9})?)[eE]([-+]?\d{1,3})()(?!\w)", _scientific_number),
     rule(
         rf"(?<![\w.])({NUMBER}|[A-Za-z]{{1,12}})(?:\^[({{]?([-+]?\w{{1,3}})[)}}]?"
         rf"|([⁻⁺]?[⁰¹²³⁴⁵⁶⁷⁸⁹ⁿ]{{1,3}}))(?!\w)",
@@ -287,7 +287,7 @@ FIRST_RULES: tuple[Rule, ...] = (
     ),
     rule(rf"(?<![\w.,'])([2-9]0)s(?=[ ](?:and|or|to)[ ]\d0s\b)|{_AGES}([2-9]0)s\b", _tens),
     *sizes.FIRST_RULES,
-    rule(r"(?<=[\w)])[ \t]-[ \t](?=\(?\d|[a-z]\b)", _minus),
+    rule(r"(?<=[\w)])[ \t]-[ \t](?=\(?\d|[a-z]\b)", _negative_number),
     # A coefficient: 3x in a sum.
     rule(r"(?<=[-+=*/] )(\d{1,4})([xyz])(?=[ \t]*(?:[-+=*/.,;?]|$|minus|plus))", _coefficient),
     rule(r"(?<=[\d)]=)[ \t]?-(?=\d)", lambda match, reader: " minus "),
@@ -313,7 +313,7 @@ RULES: tuple[Rule, ...] = (
     rule(r"(?<![\w./,-])(1[89]\d\d|20\d\d)/(1[89]\d\d|20\d\d|\d\d)(?![\w/]|[.,]\d)", _season),
     rule(r"(?<![\w.])(\d{1,3}(?:,\d{3}){0,3}|\d{1,9})(?:st|nd|rd|th)\b", _ordinal, re.IGNORECASE),
     rule(r"(?<![\w./])(?:(\d{1,3})[ \t])?(\d{1,3})/(\d{1,3})(?![\w/]|\.\d)", _fraction),
-    rule(rf"(?:(\d{{1,4}})[ \t]?)?([{''.join(_VULGAR)}])", _vulgar),
+    rule(rf"(?:(\d{{1,4}})[ \t]?)?([{''.join(_VULGAR)}])", _vulgar_fraction),
     *sizes.RULES,
     rule(r"(?<![\w.:])(16|21):(9|10)(?![\w:])", _screen),
     rule(r"(?<![\w.:])(\d{1,3}):(\d{1,3})(?![\w:])", _range),
@@ -324,10 +324,10 @@ RULES: tuple[Rule, ...] = (
     rule(
         r"(?<![\w-])(?=[A-Za-z-]{0,11}\d)(?=[\d-]{0,11}[A-Za-z])[A-Za-z\d]{1,12}"
         r"(?:-\d{1,4})?(?!\w)",
-        _mixed,
+        _letters_and_digits,
     ),
     rule(r"(?<![\w.,])\d{1,9}(?:[/:]\d{1,9}){1,6}(?!\w)", _parts_of_a_date),
     # A list without spaces: 1,2,3.
     rule(r"(?<=\d),(?=\d{1,2}(?!\d))", word(", ")),
-    rule(NUMBER, _plain),
+    rule(NUMBER, _plain_number),
 )

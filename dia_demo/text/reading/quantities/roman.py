@@ -7,7 +7,7 @@ import re
 from num2words import num2words
 
 from dia_demo.text.reading.numbers import ordinal, roman, year
-from dia_demo.text.reading.rules import OPENERS, Reader, Rule, after, before, rule
+from dia_demo.text.reading.rules import OPENERS, Reader, Rule, rule, text_after, text_before
 
 # Rulers, popes, and people named after their fathers: "Henry the eighth".
 _REGNAL = frozenset(
@@ -44,12 +44,12 @@ _NOT_FIVE = frozenset(
 )
 
 
-def _numbered(match: re.Match, reader: Reader) -> str:
+def _numbered_name(match: re.Match, reader: Reader) -> str:
     name, numeral = match[1], match[2]
     value = roman(numeral)
     if value is None or (numeral.islower() and len(numeral) < 2):
         return match[0]
-    if numeral == "I" and not _BEHIND_ONE.match(after(match)):
+    if numeral == "I" and not _BEHIND_ONE.match(text_after(match)):
         return match[0]
     if numeral in ("C", "D", "M", "L") or (numeral == "X" and name == "Factor"):
         return match[0]
@@ -58,12 +58,12 @@ def _numbered(match: re.Match, reader: Reader) -> str:
 
 def _ruler(match: re.Match, reader: Reader) -> str:
     value = roman(match[2])
-    if value is None or (value == 1 and not _BEHIND_ONE.match(after(match))):
+    if value is None or (value == 1 and not _BEHIND_ONE.match(text_after(match))):
         return match[0]
     return f"{match[1]} the {ordinal(value)}"
 
 
-def _named(match: re.Match, reader: Reader) -> str:
+def _name_numeral(match: re.Match, reader: Reader) -> str:
     """A name and its numeral: an ordinal for rulers, a number for films, wars and missions."""
     name, numeral = match[1], match[2]
     value = roman(numeral)
@@ -71,12 +71,12 @@ def _named(match: re.Match, reader: Reader) -> str:
         return match[0]
     if numeral == "X" and name not in _TEN and (name not in _REGNAL or name in _NOT_TEN):
         return match[0]
-    if numeral == "V" and (name in _NOT_FIVE or re.match(r"\.[ \t]?[A-Z]", after(match))):
+    if numeral == "V" and (name in _NOT_FIVE or re.match(r"\.[ \t]?[A-Z]", text_after(match))):
         return match[0]
     if numeral == "I":
-        if name not in _REGNAL or not _BEHIND_ONE.match(after(match)):
+        if name not in _REGNAL or not _BEHIND_ONE.match(text_after(match)):
             return match[0]
-        if re.match(r"[ \t](?:and|or|was|is|had|has|to|in|at|on|for)\b", after(match)):
+        if re.match(r"[ \t](?:and|or|was|is|had|has|to|in|at|on|for)\b", text_after(match)):
             words = f"{name} the first"
             return reader.remark(match[0], words, "put a comma before a speaker's “I”.")
     return f"{name} the {ordinal(value)}" if name in _REGNAL else f"{name} {num2words(value)}"
@@ -92,16 +92,16 @@ def _world_war(match: re.Match, _: Reader) -> str:
     return f"World War {num2words(int(number or 0))}"
 
 
-def _of_year(match: re.Match, _: Reader) -> str:
+def _roman_year(match: re.Match, _: Reader) -> str:
     value = roman(match[0])
     return year(value) if value and 1500 <= value <= 2100 else match[0]
 
 
-def _alone(match: re.Match, _: Reader) -> str:
+def _lone_numeral(match: re.Match, _: Reader) -> str:
     """II and III in a list of their own; but an IV is not a number."""
     is_drip = match[0] == "IV" and (
-        re.search(r"\b(?:an|by|with|on|his|her|my)[ \t]$", before(match).lower())
-        or re.match(r"[ \t](?:drip|fluids?|bag|line|antibiotics|pole|therapy)\b", after(match))
+        re.search(r"\b(?:an|by|with|on|his|her|my)[ \t]$", text_before(match).lower())
+        or re.match(r"[ \t](?:drip|fluids?|bag|line|antibiotics|pole|therapy)\b", text_after(match))
     )
     return match[0] if is_drip else num2words(roman(match[0]) or 0)
 
@@ -113,12 +113,15 @@ RULES: tuple[Rule, ...] = (
         rf"\b({_RULERS}[ \t][A-Z][a-z]{{1,15}}(?:[ \t][A-Z][a-z]{{1,15}})?)[ \t]([IVXL]{{1,6}})\b",
         _ruler,
     ),
-    rule(rf"\b({_NUMBERED})[ \t]([IVXLCDM]{{1,8}}|[ivxl]{{1,6}})\b(?!')", _numbered),
+    rule(rf"\b({_NUMBERED})[ \t]([IVXLCDM]{{1,8}}|[ivxl]{{1,6}})\b(?!')", _numbered_name),
     # A person named after father and grandfather.
     rule(
         rf"\b((?:{'|'.join(sorted(_REGNAL))})[ \t][A-Z][a-z]{{2,15}})[ \t](I{{2,3}}|IV)\b", _ruler
     ),
-    rule(r"\b([A-Z][a-z]{1,15}|GTA|OS|iPhone)[ \t]([IVX]{2,6}|[VXI])\b(?!'(?!s\b))", _named),
-    rule(r"\bM[CDXLVIM]{4,11}\b", _of_year),
-    rule(r"\bX{0,3}(?:IX|IV|VI{1,3}|I{2,3})\b(?!')", _alone),
+    rule(
+        r"\b([A-Z][a-z]{1,15}|GTA|OS|iPhone)[ \t]([IVX]{2,6}|[VXI])\b(?!'(?!s\b))",
+        _name_numeral,
+    ),
+    rule(r"\bM[CDXLVIM]{4,11}\b", _roman_year),
+    rule(r"\bX{0,3}(?:IX|IV|VI{1,3}|I{2,3})\b(?!')", _lone_numeral),
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from dia_demo.text.reading.numbers import NUMBER, cardinal, fraction, mixed_fraction, pairs
-from dia_demo.text.reading.rules import NO_NOUNS, Reader, Rule, after, before, rule, word
+from dia_demo.text.reading.rules import NO_NOUNS, Reader, Rule, rule, text_after, text_before, word
 
 _LENGTH = r"(?:mm|cm|dm|k?m|in|inch(?:es)?|ft|feet|foot|yd|yards?|meters?|px|pixels?)\b|[\"']"
 _EQUAL = ("equals", "makes", "gives", "minus", "divided")
@@ -16,22 +16,24 @@ _AMOUNT = re.compile(rf"[ \t]?{_UNIT}")
 
 def _cross(match: re.Match, _: Reader) -> str:
     """Between two numbers: "by" for the two sides of a thing, and otherwise "times"."""
-    rest = re.sub(r"^[\d.,]*(?:[ \t]?[x×][ \t]?[\d.,]+)*", "", after(match))
+    rest = re.sub(r"^[\d.,]*(?:[ \t]?[x×][ \t]?[\d.,]+)*", "", text_after(match))
     if re.match(rf"[ \t]?(?:{_LENGTH})", rest):
         return " by "
     if _AMOUNT.match(rest):
         return " times "
-    lead = re.search(r"[\d.,]+$", before(match))
-    decimal = re.search("[.,]", lead[0] if lead else "") or re.match(r"\d+[.,]\d", after(match))
+    lead = re.search(r"[\d.,]+$", text_before(match))
+    decimal = re.search("[.,]", lead[0] if lead else "") or re.match(
+        r"\d+[.,]\d", text_after(match)
+    )
     if match[1] == "x" and not decimal:
         return match[0]
     noun = re.match(r"[ \t]([a-z]{2,20})\b", rest)
     is_thing = noun and noun[1] not in NO_NOUNS and noun[1] not in _EQUAL
-    sized = re.search(r"\b(?:an?|the|measures|measuring|sized?)[ \t]\d+$", before(match))
+    sized = re.search(r"\b(?:an?|the|measures|measuring|sized?)[ \t]\d+$", text_before(match))
     return " by " if is_thing or sized or match[1] == "x" else " times "
 
 
-def _by(match: re.Match, _: Reader) -> str:
+def _dimensions(match: re.Match, _: Reader) -> str:
     """2 x 4; the lines of a picture as they are named: nineteen twenty by ten eighty."""
     numbers = re.findall(r"\d+", match[0])
     of_pixels = not re.search(r"\s", match[0]) and all(len(n) in (3, 4) for n in numbers)
@@ -51,7 +53,9 @@ def _stars(match: re.Match, _: Reader) -> str:
     """5★, ★★★★☆."""
     full, empty = len(re.findall("[★⭐]", match[0])), match[0].count("☆")
     if number := match[1] or match[2]:
-        one = number == "1" or re.match(r"[ -](?:hotel|resort|review|restaurant)\b", after(match))
+        one = number == "1" or re.match(
+            r"[ -](?:hotel|resort|review|restaurant)\b", text_after(match)
+        )
         return f"{cardinal(number)} star{'' if one else 's'}"
     if full + empty == 1:
         return match[0]  # An ornament.
@@ -103,7 +107,7 @@ FIRST_RULES: tuple[Rule, ...] = (
 )
 # After them, before single numbers.
 RULES: tuple[Rule, ...] = (
-    rule(r"(?<![\w.,])\d{1,5}(?:[ \t]?[x×][ \t]?\d{1,5}){1,2}(?!\w)", _by),
+    rule(r"(?<![\w.,])\d{1,5}(?:[ \t]?[x×][ \t]?\d{1,5}){1,2}(?!\w)", _dimensions),
     rule(rf"(?<![\w.])({NUMBER})[x×](?!\w)", _times),
     rule(r"\bx(?=\d{1,4}\b)", word("times ")),
 )

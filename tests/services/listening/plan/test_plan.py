@@ -30,7 +30,7 @@ def test_a_plan_is_every_script_with_every_seed(two_settings):
 
 
 def test_a_round_pairs_everyone_with_everyone(base):
-    settings = [base.changed({"temperature": 0.5 + index / 4}) for index in range(6)]
+    settings = [base.change({"temperature": 0.5 + index / 4}) for index in range(6)]
     plan = make_plan("preference", settings, SCRIPTS[:1], (1, 2))
     assert len(plan.trials) == 30
     assert set(Counter(trial.settings for trial in plan.trials).values()) == {2}
@@ -54,7 +54,7 @@ def test_an_odd_trial_goes_to_either_side(two_settings):
 
 
 def test_each_two_settings_of_a_round_are_balanced(base):
-    settings = [base.changed({"temperature": 0.5 + index / 4}) for index in range(3)]
+    settings = [base.change({"temperature": 0.5 + index / 4}) for index in range(3)]
     plan = make_plan("preference", settings, SCRIPTS, (1, 2))
     flips = Counter(trial.settings for trial in plan.trials if plan.secrets[trial.id].flip)
     assert flips == {(0, 1): 2, (0, 2): 2, (1, 2): 2}
@@ -64,7 +64,7 @@ def test_a_preference_test_refuses_identical_sides(base):
     with pytest.raises(InputError, match="identical.*seed shift.*ABX"):
         make_plan("preference", [base, base], SCRIPTS, (1,))
     make_plan("abx", [base, base], SCRIPTS, (1,))
-    make_plan("preference", [base, base.changed({"seed_shift": 1})], SCRIPTS, (1,))
+    make_plan("preference", [base, base.change({"seed_shift": 1})], SCRIPTS, (1,))
 
 
 @pytest.mark.parametrize(
@@ -85,7 +85,7 @@ def test_a_preference_test_refuses_identical_sides(base):
 )
 def test_impossible_plans_are_refused(base, change, message):
     asked = dict(kind="preference", scripts=SCRIPTS, seeds=(1, 2), count=2) | change
-    settings = [base.changed({"top_k": 9 + index}) for index in range(asked.pop("count"))]
+    settings = [base.change({"top_k": 9 + index}) for index in range(asked.pop("count"))]
     with pytest.raises(InputError, match=message):
         make_plan(settings=settings, **asked)
 
@@ -102,11 +102,11 @@ def test_impossible_plans_are_refused(base, change, message):
 )
 def test_settings_say_what_is_wrong(base, change, message):
     with pytest.raises(InputError, match=message):
-        base.changed(change)
+        base.change(change)
 
 
 def test_what_differs_is_named(base):
-    other = base.changed({"cfg_scale": 2, "precision": "bfloat16"})
+    other = base.change({"cfg_scale": 2, "precision": "bfloat16"})
     found = differences([base, other])
     assert found == {"cfg_scale": (3.0, 2.0), "precision": ("auto", "bfloat16")}
 
@@ -141,8 +141,8 @@ def test_what_a_number_of_pairs_can_show():
     ],
 )
 def test_abx_is_warned_of_where_takes_differ_by_chance(base, common, side, warned):
-    first = base.changed(common)
-    settings = [first, first.changed(side)]
+    first = base.change(common)
+    settings = [first, first.change(side)]
     assert bool(abx_warning("abx", settings)) == warned
     assert abx_warning("preference", settings) is None
 
@@ -150,8 +150,8 @@ def test_abx_is_warned_of_where_takes_differ_by_chance(base, common, side, warne
 @pytest.mark.parametrize(
     "taught, side, why",
     [
-        (False, {"temperature": 0.5}, "draws the voices anew with every setting"),
-        (False, {"precision": "int8"}, "draws the voices anew with every setting"),
+        (False, {"temperature": 0.5}, "draws new voices with every setting"),
+        (False, {"precision": "int8"}, "draws new voices with every setting"),
         (False, {"speed": 1.2}, None),
         (False, {"max_tokens": 100}, None),
         (True, {"temperature": 0.5}, None),
@@ -162,7 +162,7 @@ def test_abx_is_warned_of_where_takes_differ_by_chance(base, common, side, warne
 )
 def test_different_speakers_are_warned_of(base, taught, side, why):
     """taught: the model has voices by name, among which the seed alone chooses."""
-    settings = [base, base.changed(side)]
+    settings = [base, base.change(side)]
     config = SimpleNamespace(voices=object() if taught else None)
     models = {one.runtime.model: SimpleNamespace(config=config, title="It") for one in settings}
     warning = voices_warning(settings, models)

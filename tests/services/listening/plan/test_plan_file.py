@@ -8,6 +8,7 @@ import pytest
 
 from dia_demo.errors import InputError
 from dia_demo.services.listening.comparison import Comparison
+from dia_demo.services.listening.plan.plan_file import plan_bytes, plan_from_bytes
 
 
 @pytest.mark.parametrize(
@@ -37,13 +38,25 @@ def test_damaged_plans_get_one_message(voting, damage, message):
         Comparison.open(voting.folder)
 
 
-def test_a_plan_from_before_the_choice_to_normalise_is_read(voting):
+def test_a_plan_of_an_earlier_version_is_read(voting):
     path = voting.folder / "plan.json"
     raw = json.loads(path.read_text())
     for setting in raw["settings"]:
-        del setting["normalise"]
+        for name in ("normalise", "voice_s1", "voice_s2"):
+            del setting[name]
     path.write_text(json.dumps(raw))
-    assert not any(one.normalise for one in Comparison.open(voting.folder).plan.settings)
+    for setting in Comparison.open(voting.folder).plan.settings:
+        assert (setting.normalise, setting.voice_s1, setting.voice_s2) == (False, "", "")
+
+
+def test_the_voices_of_a_setting_are_in_the_file(voting):
+    path = voting.folder / "plan.json"
+    raw = json.loads(path.read_text())
+    raw["settings"][0]["voice_s1"] = "rms deep"
+    path.write_text(json.dumps(raw))
+    plan = Comparison.open(voting.folder).plan
+    assert plan.settings[0].voice_s1 == "rms deep"
+    assert plan_from_bytes(plan_bytes(plan)).settings == plan.settings
 
 
 @pytest.mark.parametrize(

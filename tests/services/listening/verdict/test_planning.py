@@ -5,26 +5,26 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dia_demo.services.listening.verdict.planning import RATE, SCRIPT_SD, better_by, chances
+from dia_demo.services.listening.verdict.planning import RATE, SCRIPT_SD, chances, mean_log_odds
 from dia_demo.services.listening.verdict.result import evaluate
 from tests.services.listening.verdict.test_verdicts import CLAIM, plan_of, votes_for
 
 
 def test_the_better_side_wins_at_the_rate_that_is_told():
-    taste = np.random.default_rng(1).normal(better_by(), SCRIPT_SD, 200_000)
+    taste = np.random.default_rng(1).normal(mean_log_odds(), SCRIPT_SD, 200_000)
     assert np.mean(1 / (1 + np.exp(-taste))) == pytest.approx(RATE, abs=0.005)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "scripts, seeds, settings, ties", [(12, 1, 2, 0.3), (12, 3, 2, 0.0), (12, 3, 3, 0.2)]
 )
-@pytest.mark.slow
 def test_the_plan_promises_what_verdicts_give(scripts, seeds, settings, ties):
     random, tests, found = np.random.default_rng(5), 200, 0
     plan = plan_of(scripts, seeds, settings)
     for _ in range(tests):
         taste = random.normal(0, SCRIPT_SD / np.sqrt(2), (scripts, settings))
-        taste[:, 0] += better_by()
+        taste[:, 0] += mean_log_odds()
 
         def better(trial, taste=taste):
             if random.random() < ties:

@@ -41,7 +41,7 @@ def test_results_are_split_by_script_as_well_as_by_seed(voting):
 
 
 def test_abx_answers_are_scored_against_guessing(base, synthesis, tmp_path):
-    plan = make_plan("abx", [base, base.changed({"top_k": 3})], SCRIPTS[:1], tuple(range(6)))
+    plan = make_plan("abx", [base, base.change({"top_k": 3})], SCRIPTS[:1], tuple(range(6)))
     comparison = Comparison.create(tmp_path / "dir", plan, synthesis)
     make(comparison, synthesis)
     with pytest.raises(InputError, match="A, B"):
@@ -55,14 +55,15 @@ def test_abx_answers_are_scored_against_guessing(base, synthesis, tmp_path):
     assert Comparison.open(tmp_path / "dir").result() == result
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "common, side",
     [({"temperature": 0.0}, {"top_k": 3}), ({}, {"speed": 1.3}), ({"top_k": 1}, {"top_p": 0.5})],
     ids=["greedy", "speed", "the same codes"],
 )
 def test_abx_shows_a_difference_where_no_draw_makes_one(base, synthesis, tmp_path, common, side):
-    base = base.changed(common)
-    plan = make_plan("abx", [base, base.changed(side)], SCRIPTS[:1], tuple(range(6)))
+    base = base.change(common)
+    plan = make_plan("abx", [base, base.change(side)], SCRIPTS[:1], tuple(range(6)))
     comparison = Comparison.create(tmp_path / "dir", plan, synthesis)
     make(comparison, synthesis)
     for trial in comparison.plan.trials:
@@ -83,7 +84,7 @@ def test_an_open_test_shows_counts_alone(voting):
 
 
 def test_a_round_ranks_its_settings(base, synthesis, tmp_path):
-    settings = [base.changed({"top_k": k}) for k in (2, 20, 60)]
+    settings = [base.change({"top_k": k}) for k in (2, 20, 60)]
     plan = make_plan("preference", settings, SCRIPTS[:1], (1, 2, 3))
     comparison = Comparison.create(tmp_path / "dir", plan, synthesis)
     make(comparison, synthesis)
@@ -100,7 +101,7 @@ def test_a_round_ranks_its_settings(base, synthesis, tmp_path):
 
 
 def test_a_round_that_was_not_heard_to_the_end_ranks_nothing(base, synthesis, tmp_path):
-    settings = [base.changed({"top_k": k}) for k in (2, 20, 60)]
+    settings = [base.change({"top_k": k}) for k in (2, 20, 60)]
     plan = make_plan("preference", settings, SCRIPTS[:1], (1,))
     comparison = Comparison.create(tmp_path / "dir", plan, synthesis)
     make(comparison, synthesis)

@@ -10,7 +10,7 @@ from dia_demo.services.listening.plan.setting import Setting
 from dia_demo.services.listening.verdict import stats
 from dia_demo.services.listening.verdict.sentences import (
     abx_sentence,
-    by_chance,
+    chance_clause,
     how_often,
     preference_sentence,
 )
@@ -83,7 +83,7 @@ def test_the_words_are_never_far_from_the_figure():
         for k in range(n + 1):
             p = stats.binomial_two_sided(k, n)
             words = how_often(p).split()
-            if p < 0.001 or by_chance(p).startswith("which is what"):
+            if p < 0.001 or chance_clause(p).startswith("which is what"):
                 continue
             if words == ["half", "the", "time"]:
                 named = 0.5
@@ -130,14 +130,14 @@ BASE = Setting(GenerationParams(), RuntimeConfig(model="nano"))
     ],
 )
 def test_settings_are_named_by_what_differs(changes, names):
-    assert setting_names([BASE.changed(change) for change in changes]) == names
+    assert setting_names([BASE.change(change) for change in changes]) == names
 
 
 def test_names_stay_apart_where_many_settings_differ():
     common = {"temperature": 1.0, "cfg_scale": 2.0, "top_p": 0.5}
     settings = [
         BASE,
-        BASE.changed(common | {"top_k": 3}),
-        BASE.changed(common | {"top_k": 9}),
+        BASE.change(common | {"top_k": 3}),
+        BASE.change(common | {"top_k": 9}),
     ]
     assert len(set(setting_names(settings))) == 3

@@ -44,8 +44,8 @@ def chosen(trial, taste, random) -> int:
     return trial.settings[0 if first_wins else 1]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("scripts, seeds", [(1, 20), (2, 10), (4, 5), (20, 1)])
-@pytest.mark.slow
 def test_taste_that_differs_by_script_raises_few_false_alarms(scripts, seeds):
     """Nobody is better on average; on each script one side is, by a normal draw of one logit."""
     random = np.random.default_rng(20 * scripts + seeds)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 
 import numpy as np
@@ -94,6 +95,20 @@ def test_a_crash_in_the_middle_of_a_line_loses_no_other_vote(voting):
     assert set(last.votes) == {first.id, third.id}
     assert last.votes[first.id].note == 'said "yes", twice then =1+1'
     assert last.votes[third.id].note == "=2+2" and "'=2+2" in path.read_text()
+
+
+def test_a_file_of_version_1_opens_and_goes_on_with_its_columns(voting):
+    first, second, *_ = voting.plan.trials
+    voting.vote(first.id, "A", HEARD, 2)
+    path = voting.folder / "votes.csv"
+    lines = list(csv.reader(path.read_text().splitlines()))
+    assert lines[0][-2:] == ["rater", "version"] and lines[1][-2:] == ["owner", "2"]
+    path.write_bytes(votes_module.csv_lines([line[:-2] for line in lines]))
+    older = Comparison.open(voting.folder)
+    assert older.votes[first.id].rater == "owner"
+    older.vote(second.id, "B", HEARD)
+    assert len({len(line) for line in csv.reader(path.read_text().splitlines())}) == 1
+    assert set(Comparison.open(voting.folder).votes) == {first.id, second.id}
 
 
 def test_a_vote_carries_all_that_rebuilds_its_trial(voting):

@@ -1,0 +1,1 @@
+"""What all rows have in common, of whatever family."""

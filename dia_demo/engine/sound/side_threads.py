@@ -1,0 +1,70 @@
+"""Threads that decode audio beside the steps, on the cores that the steps leave free.
+
+The steps of a small model use one thread, and its codec needs as long as they do.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Callable
+
+from dia_demo.machine.background import Background
+
+
+class SideThreads:
+    """So many threads. The work of one key is done in order, by one of them."""
+
+    def __init__(self, count: int) -> None:
+        self._threads = [_SideThread() for _ in range(count)]
+
+    def is_free(self, key: int) -> bool:
+        """Whether work of this key would begin at once; never without threads."""
+        return bool(self._threads) and self._of(key).is_idle
+
+    def submit(self, key: int, work: Callable[[], None]) -> None:
+        """Do this work after what was submitted before. It must not raise."""
+        self._of(key).submit(work)
+
+    def close(self) -> None:
+        """Wait until everything that was submitted is done, and end the threads; the next work
+        starts them again."""
+        for thread in self._threads:
+            thread.close()
+
+    def _of(self, key: int) -> _SideThread:
+        return self._threads[key % len(self._threads)]
+
+
+class _SideThread:
+    """One thread, started with its first work."""
+
+    def __init__(self) -> None:
+        self._work: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
+        self._undone = 0
+        self._lock = threading.Lock()
+        self._thread: Background | None = None
+
+    @property
+    def is_idle(self) -> bool:
+        return self._undone == 0
+
+    def submit(self, work: Callable[[], None]) -> None:
+        with self._lock:
+            self._undone += 1
+        if self._thread is None:
+            self._thread = Background("decoder", self._run).start()
+        self._work.put(work)
+
+    def close(self) -> None:
+        if self._thread is not None:
+            self._work.put(None)
+            self._thread.join()
+            self._thread = None
+
+    def _run(self) -> None:
+        while (work := self._work.get()) is not None:
+            work()
+            del work  # The next may be long in coming.
+            with self._lock:
+                self._undone -= 1

@@ -1,0 +1,1 @@
+"""Dia2 by Nari Labs: a transformer over time, and a depth transformer over the codebooks."""

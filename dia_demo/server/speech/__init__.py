@@ -1,0 +1,2 @@
+"""Speech for programs over HTTP: OpenAI's requests, dialogues, batches, and answers that can be
+resumed."""

@@ -1,0 +1,1 @@
+"""What a running app says about itself to those who watch it."""

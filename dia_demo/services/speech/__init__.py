@@ -1,0 +1,1 @@
+"""Speech for programs: a job of plain values, and what turns it into sound while it is made."""

@@ -1,0 +1,80 @@
+"""Voices of a model that has to know when their words are said: of recordings and of its takes."""
+
+import threading
+from dataclasses import replace
+
+import pytest
+
+from dia_demo.config import RuntimeConfig
+from dia_demo.engine.events import Finished, Started
+from dia_demo.services.models import find_model
+from dia_demo.services.settings import Settings
+from dia_demo.services.synthesis import Synthesis
+from dia_demo.services.take import Request, VoicePrompt
+from dia_demo.services.voices.choice import add_voices
+from dia_demo.services.voices.keep import keep
+from dia_demo.services.voices.kept import KeptVoices
+from dia_demo.services.wording import ESTIMATED, SPREAD
+from tests.helpers.models.mimi import write_small_dia2
+from tests.helpers.voices import write_voice
+
+SCRIPT = "[S1] Hello there, my friend."
+
+
+@pytest.fixture(scope="module")
+def synthesis(tmp_path_factory):
+    folder = write_small_dia2(tmp_path_factory.mktemp("voices") / "dia2")
+    runtime = RuntimeConfig(model=str(folder), precision="float32", threads=1)
+    made = Synthesis(Settings(runtime, takes_folder=folder / "takes"))
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def recording(tmp_path):
+    return write_voice(tmp_path / "me.wav", 4.0)
+
+
+def request_with(synthesis, voice=None) -> Request:
+    info = find_model(synthesis.settings.runtime.model)
+    return Request(SCRIPT, info.config.defaults, info, synthesis.settings.runtime, voice=voice)
+
+
+def made(synthesis, request):
+    """The notes of a take and its result."""
+    events = list(synthesis.stream(request, threading.Event()))
+    (started,) = (event for event in events if isinstance(event, Started))
+    assert isinstance(events[-1], Finished), events[-1]
+    return started.notes, events[-1].result
+
+
+def test_a_recording_tells_roughly_when_its_words_are_said(synthesis, recording):
+    request = request_with(synthesis, VoicePrompt(recording, transcript="[S1] Well, it is me."))
+    notes, result = made(synthesis, request)
+    assert ESTIMATED in notes and SPREAD not in notes
+    assert [word.word for word in result.words] == ["Hello", "there,", "my", "friend."]
+
+
+def test_a_kept_recording_has_them_in_its_file(synthesis, recording, tmp_path):
+    info = find_model(synthesis.settings.runtime.model)
+    voice = keep(recording, "Me", model=info, transcript="Well: it is me.", has_consent=True)
+    assert [(word, speaker) for word, _, speaker in voice.words] == [
+        ("Well", 1), ("it", 1), ("is", 1), ("me.", 1),
+    ]  # fmt: skip
+    assert all(0 <= at <= voice.seconds for _, at, _ in voice.words)
+    kept = KeptVoices(tmp_path / "kept")
+    kept.add(voice)
+    request = add_voices(request_with(synthesis), ["Me"], kept)
+    notes, _ = made(synthesis, request)
+    assert ESTIMATED in notes
+    # As an earlier version kept it.
+    older = replace(request, voice=replace(request.voice, words=()))
+    notes, _ = made(synthesis, older)
+    assert SPREAD in notes and ESTIMATED not in notes
+
+
+def test_a_take_knows_them_exactly(synthesis):
+    _, take = made(synthesis, request_with(synthesis))
+    voice = VoicePrompt(codes=take.codes, transcript=SCRIPT, words=take.words)
+    notes, _ = made(synthesis, request_with(synthesis, voice))
+    assert not {ESTIMATED, SPREAD} & set(notes)

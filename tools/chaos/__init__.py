@@ -1,0 +1,1 @@
+"""Faults of a machine, one after another, and what becomes of what people were doing."""

@@ -1,0 +1,1 @@
+"""Compares Dia2 here with nari-labs/dia2, on random small checkpoints: see __main__.py."""

@@ -1,0 +1,1 @@
+"""Requests by chance to the routes for programs, and what came back."""

@@ -1,0 +1,192 @@
+"""Measure the routes for programs: first byte, overhead, waiting, throughput.
+
+Starts `python app.py` with the embedded voice on a free port. Prints a table, and last one line of
+JSON. Measure on an idle machine. Ratios compare figures of the same run:
+
+- first byte: of a streamed short sentence, warm; overhead: its whole time less what the engine took
+- waiting: the longest of four clients with single sentences, beside one that has a batch of 40
+  texts made, as a ratio to the same without it
+- throughput: takes a minute with 64 clients, as a ratio to one client
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from time import monotonic, perf_counter, sleep
+
+import httpx
+
+from dia_demo.files import ROOT
+from tools.app_process import HOST, START_SECONDS, app_environment, free_port
+
+SENTENCE = "The bridge was closed until the end of spring."
+LONG = "The river was high that year, and nobody crossed it before the end of spring. " * 2
+REPEATS = 20
+CLIENTS = 64
+
+
+class Server:
+    """The app in a process of its own, on all cores, as people start it."""
+
+    def __init__(self, folder: Path, log: Path) -> None:
+        port = free_port()
+        environment = app_environment(folder, port)
+        del environment["DIA_THREADS"]
+        self.url = f"http://{HOST}:{port}"
+        with log.open("wb") as out:
+            self._process = subprocess.Popen(
+                [sys.executable, "app.py"], cwd=ROOT, env=environment, stdout=out, stderr=out
+            )
+        self._wait()
+
+    def _wait(self) -> None:
+        latest = monotonic() + START_SECONDS
+        while monotonic() < latest:
+            try:
+                if httpx.get(f"{self.url}/ready").status_code == 200:
+                    return
+            except httpx.TransportError:
+                pass
+            sleep(0.2)
+        raise TimeoutError("the app did not become ready")
+
+    def close(self) -> None:
+        """End the app."""
+        self._process.terminate()
+        self._process.wait(30)
+
+
+def speak(client: httpx.Client, text: str, seed: int) -> tuple[float, float]:
+    """Seconds until the first byte, and until the last."""
+    began, first = perf_counter(), None
+    body = {"input": text, "seed": seed, "response_format": "wav"}
+    with client.stream("POST", "/v1/audio/speech", json=body) as answer:
+        answer.raise_for_status()
+        for _ in answer.iter_raw():
+            first = first or perf_counter() - began
+    assert first is not None
+    return first, perf_counter() - began
+
+
+def measure_sentence(client: httpx.Client) -> dict[str, float]:
+    """Medians of a short sentence, each with another seed."""
+    firsts, overheads = [], []
+    for seed in range(REPEATS):
+        first, _ = speak(client, SENTENCE, 1000 + seed)
+        body = {"input": SENTENCE, "seed": 2000 + seed, "timestamps": True}
+        began = perf_counter()
+        figures = client.post("/v1/audio/speech", json=body).json()["figures"]
+        overheads.append(perf_counter() - began - figures["wall_seconds"])
+        firsts.append(first)
+    return {
+        "first_byte_seconds": statistics.median(firsts),
+        "overhead_seconds": statistics.median(overheads),
+    }
+
+
+def longest_wait(client: httpx.Client, seed: int) -> float:
+    """The longest of four clients who ask for a sentence each, one after another."""
+    waits: list[float] = []
+
+    def ask(number: int) -> None:
+        waits.append(speak(client, SENTENCE, seed + number)[1])
+
+    people = [threading.Thread(target=ask, args=[number]) for number in range(4)]
+    for person in people:
+        person.start()
+        sleep(0.2)
+    for person in people:
+        person.join()
+    return max(waits)
+
+
+def measure_waiting(client: httpx.Client, greedy: httpx.Client) -> dict[str, float]:
+    """Medians of `longest_wait` without and beside a client with 40 texts."""
+    alone = [longest_wait(client, 3000 + 10 * number) for number in range(5)]
+    beside = []
+    turns = " ".join(f"[S{1 + number % 2}] {LONG}" for number in range(40))
+    body = {"input": turns, "seed": 1, "response_format": "wav"}
+    is_done = threading.Event()
+
+    def ask() -> None:
+        greedy.post("/v1/audio/speech", json=body, timeout=600).raise_for_status()
+        is_done.set()
+
+    asking = threading.Thread(target=ask)
+    asking.start()
+    sleep(0.5)
+    while not is_done.is_set():
+        waited = longest_wait(client, 4000 + 10 * len(beside))
+        if not is_done.is_set():
+            beside.append(waited)
+    asking.join()
+    if not beside:
+        raise RuntimeError("the long script was done before anybody could wait beside it")
+    ratio = statistics.median(beside) / statistics.median(alone)
+    return {"waiting_ratio": ratio, "wait_seconds": statistics.median(alone)}
+
+
+def takes_a_minute(clients: int, seconds: float, ask: Callable[[int], object]) -> float:
+    """How many sentences so many clients get in a minute, each asking again at once."""
+    latest = monotonic() + seconds
+    counts = [0] * clients
+
+    def run(number: int) -> None:
+        while monotonic() < latest:
+            ask(100_000 * number + counts[number])
+            counts[number] += 1
+
+    began = monotonic()
+    with ThreadPoolExecutor(clients) as pool:
+        list(pool.map(run, range(clients)))
+    return 60 * sum(counts) / (monotonic() - began)
+
+
+def measure_throughput(client: httpx.Client, seconds: float) -> dict[str, float]:
+    """Takes a minute of one client and of many."""
+
+    def ask(seed: int) -> None:
+        speak(client, SENTENCE, seed)
+
+    one = takes_a_minute(1, seconds, ask)
+    many = takes_a_minute(CLIENTS, seconds, ask)
+    return {"takes_a_minute": one, "throughput_ratio": many / one}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--seconds", type=float, default=20.0, help="of each throughput")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as temporary:
+        server = Server(Path(temporary), Path(temporary) / "log")
+        limits = httpx.Limits(max_connections=None)
+        try:
+            with (
+                httpx.Client(base_url=server.url, timeout=300, limits=limits) as client,
+                # Another address, so that it is another client.
+                httpx.Client(
+                    base_url=server.url,
+                    transport=httpx.HTTPTransport(local_address="127.0.0.2"),
+                ) as greedy,
+            ):
+                measured = measure_sentence(client)
+                measured |= measure_waiting(client, greedy)
+                measured |= measure_throughput(client, options.seconds)
+        finally:
+            server.close()
+    for name, value in measured.items():
+        print(f"{name:20} {value:10.3f}")
+    print(json.dumps(measured))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""Many clients at once on the running app, and what became of their requests."""
