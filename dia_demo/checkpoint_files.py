@@ -193,17 +193,23 @@ def fingerprint(folder: Path) -> str:
 
     Of the weights, only names, sizes, times and both ends of each file are read.
     """
+    files = (folder / "config.json", *_weight_files(folder))
+    return _fingerprint(tuple((file, file_stamp(file)) for file in files))
+
+
+@lru_cache(maxsize=64)
+def _fingerprint(files: tuple[tuple[Path, Stamp | None], ...]) -> str:
     digest = hashlib.sha256()
-    for file in (folder / "config.json", *_weight_files(folder)):
-        if not file.is_file():
+    for file, stamp in files:
+        if stamp is None or not file.is_file():
             continue
-        stat = file.stat()
-        digest.update(f"{file.name} {stat.st_size} ".encode())
+        changed, size, _ = stamp
+        digest.update(f"{file.name} {size} ".encode())
         if file.suffix != ".json":
-            digest.update(str(stat.st_mtime_ns).encode())
+            digest.update(str(changed).encode())
         with open(file, "rb") as opened:
             digest.update(opened.read(ENDS))
-            opened.seek(max(0, stat.st_size - ENDS))
+            opened.seek(max(0, size - ENDS))
             digest.update(opened.read(ENDS))
     return digest.hexdigest()[:12]
 

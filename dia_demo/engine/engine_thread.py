@@ -206,7 +206,7 @@ class EngineThread:
             return
         try:
             part = stream.next_part()
-            if is_busy or self._side.is_free(stream.serial):
+            if is_busy or self._side.has_room(stream.serial):
                 stream.parts_submitted += 1
                 self._side.submit(stream.serial, partial(_send_beside, stream, events, part))
                 is_sent = part.is_last

@@ -109,6 +109,7 @@ class RowCache:
         self.state: Tensor | None = None
         self.text_queries: Tensor | None = None
         self._text_head = text_head
+        self._text_keys: Tensor | None = None
         self._config = config
         self.branches = len(cross)
         self.max_positions = max_positions
@@ -124,9 +125,11 @@ class RowCache:
         """The byte of the text that the last step read, where a head follows the text."""
         if self._text_head is None or self.text_queries is None:
             return None
-        keys_GSK = self.cross[0][-1][0][0]
-        group = self._text_head * len(keys_GSK) // len(self.text_queries)
-        scores = keys_GSK[group].float() * self.text_queries[self._text_head].float()
+        if self._text_keys is None:  # They are the same in every step.
+            keys_GSK = self.cross[0][-1][0][0]
+            group = self._text_head * len(keys_GSK) // len(self.text_queries)
+            self._text_keys = keys_GSK[group].float()
+        scores = self._text_keys * self.text_queries[self._text_head].float()
         return int(scores.sum(-1).argmax())
 
     @property

@@ -181,15 +181,17 @@ class Queue:
         """The position of a ticket that shares the engine and waits for its first place; None once
         it has begun. Raises BusyError if it was removed."""
         with self._lock:
-            line = self._check(ticket)
-            return None if ticket.has_begun else self._waiting(ticket, line, shares=True)
+            if ticket.has_begun:
+                return None
+            return self._waiting(ticket, self._check(ticket), shares=True)
 
     # -- the turns of the scheduler --------------------------------------------------------------
 
     def next(self, waiting: Sequence[BaseRow]) -> BaseRow:
         """The row that gets the next place."""
         with self._lock:
-            return min(waiting, key=lambda row: self._turn(row.owner))
+            turn = self._turns()
+            return min(waiting, key=lambda row: turn(row.owner))
 
     def begin(self, row: BaseRow) -> None:
         """A row has got a place."""
@@ -219,22 +221,27 @@ class Queue:
     def _rows(self) -> int:
         return sum(ticket.rows for ticket in self._active)
 
-    def _turn(self, owner: object) -> tuple[int, ...]:
-        """Whoever has the smallest is next."""
-        if not isinstance(owner, Ticket):  # The program's own.
-            return (-1,)
-        holders = owner.visitor.address, owner.visitor
+    def _turns(self) -> Callable[[object], tuple[int, ...]]:
+        """The turn of an owner, as things are now: whoever has the smallest is next."""
         rows: Counter[str | Visitor] = Counter()
         for ticket in self._active:
-            rows[ticket.visitor.address] += ticket.rows
-            rows[ticket.visitor] += ticket.rows
-        turns = (max(owner.arrival, self._served.get(holder, 0)) for holder in holders)
-        return *(rows[holder] for holder in holders), *turns, owner.arrival
+            if ticket.rows:  # Few of those that share the engine.
+                rows[ticket.visitor.address] += ticket.rows
+                rows[ticket.visitor] += ticket.rows
+
+        def turn(owner: object) -> tuple[int, ...]:
+            if not isinstance(owner, Ticket):  # The program's own.
+                return (-1,)
+            holders = owner.visitor.address, owner.visitor
+            turns = (max(owner.arrival, self._served.get(holder, 0)) for holder in holders)
+            return *(rows[holder] for holder in holders), *turns, owner.arrival
+
+        return turn
 
     def _line(self) -> list[Ticket]:
         """Those that have not begun, in the order of their turns."""
         waiting = [ticket for ticket in self._tickets if not ticket.has_begun]
-        return sorted(waiting, key=self._turn)
+        return sorted(waiting, key=self._turns())
 
     def _check(self, ticket: Ticket) -> list[Ticket]:
         """The line. Raises BusyError if the ticket was removed."""

@@ -11,6 +11,10 @@ from collections.abc import Callable
 
 from dia_demo.machine.background import Background
 
+# Pieces of work that a thread has at most, the one that it does included. With one alone it would
+# wait for the next one while a step runs.
+MOST_UNDONE = 4
+
 
 class SideThreads:
     """So many threads. The work of one key is done in order, by one of them."""
@@ -21,6 +25,10 @@ class SideThreads:
     def is_free(self, key: int) -> bool:
         """Whether work of this key would begin at once; never without threads."""
         return bool(self._threads) and self._of(key).is_idle
+
+    def has_room(self, key: int) -> bool:
+        """Whether work of this key would begin soon; never without threads."""
+        return bool(self._threads) and self._of(key).has_room
 
     def submit(self, key: int, work: Callable[[], None]) -> None:
         """Do this work after what was submitted before. It must not raise."""
@@ -48,6 +56,10 @@ class _SideThread:
     @property
     def is_idle(self) -> bool:
         return self._undone == 0
+
+    @property
+    def has_room(self) -> bool:
+        return self._undone < MOST_UNDONE
 
     def submit(self, work: Callable[[], None]) -> None:
         with self._lock:

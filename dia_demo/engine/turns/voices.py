@@ -66,8 +66,8 @@ class TurnVoices:
         self.voices: dict[int, Voice | None] = {
             speaker: None if speaker in prompted else voice for speaker, voice in drawn.items()
         }
-        self._marks = np.array([voice.mark for voice in table.voices])
-        no_marks = np.setdiff1d(np.arange(config.num_codes), self._marks)
+        self._marks = {voice.mark for voice in table.voices}
+        no_marks = np.setdiff1d(np.arange(config.num_codes), sorted(self._marks))
         # What the turns of each speaker may have in the place of the mark.
         self._codes = {
             speaker: no_marks if voice is None else np.array([voice.mark])
@@ -96,11 +96,14 @@ class TurnVoices:
         self._farthest = 0  # The last byte of it that was read.
         self._begun_here = -np.inf  # The first frame of the last turn that was begun here.
         self._start, self._delay = np.array(table.turn_start), np.array(config.delay_pattern)
+        # Frames from the first code of a turn to its mark.
+        self._latest = len(self._start) + int(self._delay[-1])
         # In the middle of speech, a mark is followed only in a silence.
         self._opening = np.array([*table.turn_start, *[table.silence] * SILENT_FRAMES])
-        # Of the codes of _start, from the frame after them on.
-        self._positions = np.arange(-len(self._start), 0)[:, None] + 1 + self._delay
-        self._channels = np.arange(len(self._delay))
+        self._longest = len(self._opening) + int(self._delay.max())
+        # Where the codes of _start are in the tokens, from the frame after them on.
+        positions = np.arange(-len(self._start), 0)[:, None] + 1 + self._delay
+        self._places = positions * len(self._delay) + np.arange(len(self._delay))
 
     @property
     def names(self) -> tuple[str | None, str | None] | None:
@@ -133,9 +136,10 @@ class TurnVoices:
             self._farthest = max(self._farthest, place)
         if self._must_begin(int(codes[0]), tokens, frame):
             self._begun_here = frame
-        offsets = frame - self._delay - self._begun_here
-        for channel in np.flatnonzero((offsets >= 0) & (offsets < len(self._opening))):
-            codes[channel] = self._opening[int(offsets[channel]), channel]
+        if frame - self._begun_here < self._longest:
+            offsets = frame - self._delay - self._begun_here
+            for channel in np.flatnonzero((offsets >= 0) & (offsets < len(self._opening))):
+                codes[channel] = self._opening[int(offsets[channel]), channel]
         self._set_mark(codes, logits_V, tokens, frame - int(self._delay[-1]))
 
     def surplus(self, end: int) -> int | None:
@@ -161,7 +165,7 @@ class TurnVoices:
         if start < 0:
             return
         same = self._share_same(tokens, frame)
-        if same < (SAME_BEFORE_MARK if codes[-1] in self._marks else SAME):
+        if same < (SAME_BEFORE_MARK if int(codes[-1]) in self._marks else SAME):
             return
         self._begin(start)
         if self._with_marks:
@@ -171,8 +175,8 @@ class TurnVoices:
 
     def _share_same(self, tokens: np.ndarray, frame: int) -> float:
         """The share of a turn's first codes that the frames before `frame` have."""
-        found = tokens[frame + self._positions, self._channels]
-        return float((found == self._start).mean())
+        found = tokens.ravel().take(self._places + frame * len(self._delay))
+        return np.count_nonzero(found == self._start) / self._start.size
 
     def _begin(self, start: int) -> None:
         """Note the turn that begins at this frame: the current one goes on, or the next one begins,
@@ -196,6 +200,8 @@ class TurnVoices:
         if not self._with_marks or frame - self._begun_here < self._latest:
             return False
         now = self._current
+        if self._passage_of[self.places[-1]] != now + 1:
+            return False
         patience = PATIENCE if now < 0 or self._is_read(now) else LONGEST_PATIENCE
         there = {int(self._passage_of[place]) for place in self.places[-patience:]}
         if there != {now + 1} or len(self.places) < patience:
@@ -206,11 +212,6 @@ class TurnVoices:
         return first[-1] != begins[0] and not any(
             first[place : place + 2] == begins for place in range(len(first))
         )
-
-    @property
-    def _latest(self) -> int:
-        """Frames from the first code of a turn to its mark."""
-        return len(self._start) + int(self._delay[-1])
 
 
 def _traits_of(voice: Voice | None) -> VoiceTraits | None:

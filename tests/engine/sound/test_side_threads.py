@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import threading
 
-from dia_demo.engine.sound.side_threads import SideThreads
+from dia_demo.engine.sound.side_threads import MOST_UNDONE, SideThreads
 
 SECONDS = 20
 
 
 def test_without_threads_nothing_is_free():
-    assert not SideThreads(0).is_free(7)
+    assert not SideThreads(0).is_free(7) and not SideThreads(0).has_room(7)
 
 
 def test_the_work_of_a_key_is_done_in_order_and_before_the_end():
@@ -33,9 +33,13 @@ def test_a_thread_is_free_once_its_work_is_done():
     assert side.is_free(1)
     side.submit(1, work)
     assert has_begun.wait(SECONDS) and not side.is_free(1)
+    for _ in range(MOST_UNDONE - 1):
+        assert side.has_room(1)
+        side.submit(1, work)
+    assert not side.has_room(1)
     may_end.set()
     side.close()
-    assert side.is_free(1)
+    assert side.is_free(1) and side.has_room(1)
 
 
 def test_closed_threads_start_again_with_the_next_work():
