@@ -208,7 +208,8 @@ class EngineThread:
             part = stream.next_part()
             if is_busy or self._side.has_room(stream.serial):
                 stream.parts_submitted += 1
-                self._side.submit(stream.serial, partial(_send_beside, stream, events, part))
+                send = partial(_send_beside, stream, events, part)
+                self._side.submit(stream.serial, send, stream.next_deadline())
                 is_sent = part.is_last
             else:
                 _send(stream, events, part)

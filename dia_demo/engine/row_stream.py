@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import count
+from math import inf
 from time import perf_counter
 
 import numpy as np
@@ -111,7 +112,7 @@ class RowStream:
             row.sound_left = self._sound_left
         # Of other rows: in the last step, and the most in one.
         self.others = self.most_others = 0
-        self.began = self.reported = 0.0
+        self.began = self.reported = self._deadline = 0.0
 
     @property
     def audio_seconds(self) -> float:
@@ -128,6 +129,14 @@ class RowStream:
             return self.began - now
         sent = sum(map(len, self.chunks)) / self.settings.format.sample_rate
         return sent - (now - self.began - self.first_audio)
+
+    def next_deadline(self) -> float:
+        """When the listener has no sound left, by perf_counter; infinite without one. Never earlier
+        than that of the part before."""
+        now = perf_counter()
+        left = self.row.sound_left(now)
+        self._deadline = inf if left is None else max(self._deadline, now + left)
+        return self._deadline
 
     def started(self, others: int) -> Started:
         """The event of a row that has just got a place, beside so many others."""

@@ -8,6 +8,8 @@ from __future__ import annotations
 import queue
 import threading
 from collections.abc import Callable
+from itertools import count
+from math import inf
 
 from dia_demo.machine.background import Background
 
@@ -17,10 +19,11 @@ MOST_UNDONE = 4
 
 
 class SideThreads:
-    """So many threads. The work of one key is done in order, by one of them."""
+    """So many threads. The work of one key is done by one of them, in the order of the deadlines,
+    which never become earlier for a key, and where they are the same, in that of submission."""
 
-    def __init__(self, count: int) -> None:
-        self._threads = [_SideThread() for _ in range(count)]
+    def __init__(self, number: int) -> None:
+        self._threads = [_SideThread() for _ in range(number)]
 
     def is_free(self, key: int) -> bool:
         """Whether work of this key would begin at once; never without threads."""
@@ -30,9 +33,9 @@ class SideThreads:
         """Whether work of this key would begin soon; never without threads."""
         return bool(self._threads) and self._of(key).has_room
 
-    def submit(self, key: int, work: Callable[[], None]) -> None:
-        """Do this work after what was submitted before. It must not raise."""
-        self._of(key).submit(work)
+    def submit(self, key: int, work: Callable[[], None], deadline: float = inf) -> None:
+        """Do this work before that of others with later deadlines. It must not raise."""
+        self._of(key).submit(work, deadline)
 
     def close(self) -> None:
         """Wait until everything that was submitted is done, and end the threads; the next work
@@ -48,7 +51,9 @@ class _SideThread:
     """One thread, started with its first work."""
 
     def __init__(self) -> None:
-        self._work: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
+        # With their deadlines, and numbers in the order of submission; None: the end.
+        self._work: queue.PriorityQueue[tuple[float, int, Callable[[], None] | None]]
+        self._work, self._numbers = queue.PriorityQueue(), count()
         self._undone = 0
         self._lock = threading.Lock()
         self._thread: Background | None = None
@@ -61,21 +66,21 @@ class _SideThread:
     def has_room(self) -> bool:
         return self._undone < MOST_UNDONE
 
-    def submit(self, work: Callable[[], None]) -> None:
+    def submit(self, work: Callable[[], None], deadline: float) -> None:
         with self._lock:
             self._undone += 1
         if self._thread is None:
             self._thread = Background("decoder", self._run).start()
-        self._work.put(work)
+        self._work.put((deadline, next(self._numbers), work))
 
     def close(self) -> None:
         if self._thread is not None:
-            self._work.put(None)
+            self._work.put((inf, next(self._numbers), None))
             self._thread.join()
             self._thread = None
 
     def _run(self) -> None:
-        while (work := self._work.get()) is not None:
+        while (work := self._work.get()[2]) is not None:
             work()
             del work  # The next may be long in coming.
             with self._lock:

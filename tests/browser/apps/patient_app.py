@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable
+from typing import Any
 
 STEP_SECONDS = float(os.environ.get("STEP_SECONDS", "0.01"))
 
@@ -15,15 +17,21 @@ STEP_SECONDS = float(os.environ.get("STEP_SECONDS", "0.01"))
 def main() -> None:
     import app
     from dia_demo.engine.batch import Batch
+    from dia_demo.families.dia2.row import Dia2Batch
 
-    step = Batch.step
+    for kind in (Batch, Dia2Batch):
+        kind.step = patient(kind.step)
+    app.main()
 
-    def patient(batch) -> None:
+
+def patient(step: Callable[[Any], None]) -> Callable[[Any], None]:
+    """A batch's step that waits first."""
+
+    def wait_and_step(batch) -> None:
         time.sleep(STEP_SECONDS)
         step(batch)
 
-    Batch.step = patient
-    app.main()
+    return wait_and_step
 
 
 if __name__ == "__main__":

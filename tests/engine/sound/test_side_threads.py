@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from math import inf
 
 from dia_demo.engine.sound.side_threads import MOST_UNDONE, SideThreads
 
@@ -48,3 +49,13 @@ def test_closed_threads_start_again_with_the_next_work():
         side.submit(1, lambda number=number: done.append(number))
         side.close()
     assert done == [0, 1]
+
+
+def test_the_work_of_the_earliest_deadline_is_next():
+    side, done, may_go_on = SideThreads(1), [], threading.Event()
+    side.submit(1, lambda: may_go_on.wait(SECONDS))
+    for number, deadline in enumerate((inf, 3.0, 2.0, inf, 2.0)):
+        side.submit(1, lambda number=number: done.append(number), deadline)
+    may_go_on.set()
+    side.close()
+    assert done == [2, 4, 1, 0, 3], "and in order of submission where they are the same"
