@@ -224,17 +224,16 @@ class Queue:
     def _turns(self) -> Callable[[object], tuple[int, ...]]:
         """The turn of an owner, as things are now: whoever has the smallest is next."""
         rows: Counter[str | Visitor] = Counter()
-        for ticket in self._active:
-            if ticket.rows:  # Few of those that share the engine.
-                rows[ticket.visitor.address] += ticket.rows
-                rows[ticket.visitor] += ticket.rows
+        for ticket in (each for each in self._active if each.rows):  # Few have any.
+            rows[ticket.visitor.address] += ticket.rows
+            rows[ticket.visitor] += ticket.rows
 
         def turn(owner: object) -> tuple[int, ...]:
             if not isinstance(owner, Ticket):  # The program's own.
                 return (-1,)
             holders = owner.visitor.address, owner.visitor
-            turns = (max(owner.arrival, self._served.get(holder, 0)) for holder in holders)
-            return *(rows[holder] for holder in holders), *turns, owner.arrival
+            turns = (max(owner.arrival, self._served.get(each, 0)) for each in holders)
+            return *(rows[each] for each in holders), *turns, owner.arrival
 
         return turn
 

@@ -1,4 +1,4 @@
-"""The same generations with this program's rows and model."""
+"""The same generations with this program's rows, and each of its two models."""
 
 from __future__ import annotations
 
@@ -13,12 +13,18 @@ from dia_demo.families.dia2.config_file import read_config
 from dia_demo.families.dia2.prompt import from_recordings
 from dia_demo.families.dia2.row import Dia2Row
 from dia_demo.families.dia2.tokenizer import tokenizer_of
+from dia_demo.model.dia2 import checkpoint
+from dia_demo.model.dia2.config import Dia2Config
 from dia_demo.model.dia2.interface import FrameModel
-from dia_demo.model.dia2.loading import load_model
+from dia_demo.model.dia2.loading import choose_kernel, compiled_model
+from dia_demo.model.dia2.torch_model import TorchDia2
+from dia_demo.model.linear import can_compile
 from dia_demo.task import result_of
 from dia_demo.text.script import encode_script
 from tools.compare_dia2.cases import Comparison
 from tools.compare_dia2.upstream import Made
+
+TORCH, COMPILED = "torch", "compiled"
 
 
 class NotingRow(Dia2Row):
@@ -33,18 +39,35 @@ class NotingRow(Dia2Row):
         self.actions.append((action, *self.next_text))
 
 
+def load_models(folder: Path, config: Dia2Config) -> dict[str, FrameModel]:
+    """Both in float32: torch's modules, and the compiled parts that users run, without numba not.
+
+    Not `load_model`, which chooses one of them.
+    """
+    plain = result_of(checkpoint.load(folder, config))
+    models: dict[str, FrameModel] = {TORCH: TorchDia2(plain, 1)}
+    if can_compile():
+        packed = result_of(checkpoint.load(folder, config, "float32"))
+        kernel = choose_kernel(config, "float32", 1)
+        models[COMPILED] = compiled_model(packed, 1, [kernel, kernel])
+    return models
+
+
 class Ours:
     """This program's Dia2 with the checkpoint in `folder`."""
 
     def __init__(self, folder: Path) -> None:
         self.config = read_config(read_config_file(folder), folder)
-        self._model: FrameModel = result_of(load_model(folder, self.config, "float32", 1)).model
+        self._models = load_models(folder, self.config)
         self.tokenizer = tokenizer_of(self.config)
 
-    def make(self, comparisons: list[Comparison]) -> list[Made]:
-        """The generations, all of them beside one another."""
+    def make(self, comparisons: list[Comparison]) -> dict[str, list[Made]]:
+        """The generations by each model, all of them beside one another."""
+        return {name: self._make(model, comparisons) for name, model in self._models.items()}
+
+    def _make(self, model: FrameModel, comparisons: list[Comparison]) -> list[Made]:
         rows = [self._row(comparison) for comparison in comparisons]
-        run_to_end(self._model, rows)
+        run_to_end(model, rows)
         return [
             Made(row.codes(), row.actions, [(word.word, word.seconds) for word in row.words])
             for row in rows

@@ -138,8 +138,9 @@ def remember_steps(config: ModelConfig, threads: int, milliseconds: Mapping[str,
 
 def remember_losses(info: ModelInfo, losses: Mapping[str, float]) -> None:
     """Keep the KL divergences that a benchmark measured of a model, by precision: "auto" may choose
-    those of COMPARED that are as exact as int8."""
-    remember(_losses_key(info), {name: float(loss) for name, loss in losses.items()})
+    those of COMPARED that are as exact as int8. What was measured before of others stays."""
+    known = recall(_losses_key(info)) or {}
+    remember(_losses_key(info), known | {name: float(loss) for name, loss in losses.items()})
 
 
 def _without_loss(info: ModelInfo) -> list[str]:

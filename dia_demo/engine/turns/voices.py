@@ -101,9 +101,7 @@ class TurnVoices:
         # In the middle of speech, a mark is followed only in a silence.
         self._opening = np.array([*table.turn_start, *[table.silence] * SILENT_FRAMES])
         self._longest = len(self._opening) + int(self._delay.max())
-        # Where the codes of _start are in the tokens, from the frame after them on.
-        positions = np.arange(-len(self._start), 0)[:, None] + 1 + self._delay
-        self._places = positions * len(self._delay) + np.arange(len(self._delay))
+        self._places = _places_of_start(len(self._start), self._delay)
 
     @property
     def names(self) -> tuple[str | None, str | None] | None:
@@ -212,6 +210,13 @@ class TurnVoices:
         return first[-1] != begins[0] and not any(
             first[place : place + 2] == begins for place in range(len(first))
         )
+
+
+def _places_of_start(length: int, delay: np.ndarray) -> np.ndarray:
+    """Where the first codes of a turn, [length, C], are in the tokens [positions, C], counted from
+    the place of the frame after them."""
+    positions = np.arange(-length, 0)[:, None] + 1 + delay
+    return positions * len(delay) + np.arange(len(delay))
 
 
 def _traits_of(voice: Voice | None) -> VoiceTraits | None:

@@ -150,4 +150,6 @@ def test_auto_takes_few_bits_only_where_a_benchmark_found_no_loss(measured, loss
     assert place_on_cpu(RuntimeConfig(), TWO_PARTS).precision == "int8"
     placement.remember_losses(TWO_PARTS, {"int8": 0.002, "int8+int5": loss, "int4": 0.0})
     assert place_on_cpu(RuntimeConfig(), TWO_PARTS).precision == expected
+    placement.remember_losses(TWO_PARTS, {"int4": 0.1})
+    assert place_on_cpu(RuntimeConfig(), TWO_PARTS).precision == expected, "the others are kept"
     assert place_on_cpu(RuntimeConfig(), FULL_SIZE).precision != "int8+int5"
