@@ -134,7 +134,10 @@ export class Player {
     source.stop(end + RAMP);
     clip.stopped(offset, Math.max(offset, position));
     const request = this.#requests;
-    setTimeout(() => { if (request === this.#requests) this.#context.suspend(); }, QUIET_MS);
+    setTimeout(() => {
+      // Not where this stop was the beginning of another clip.
+      if (request === this.#requests && !this.#playback) this.#context.suspend();
+    }, QUIET_MS);
   }
 
   #connect(source) {

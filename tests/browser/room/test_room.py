@@ -120,7 +120,6 @@ def test_a_vote_has_the_name_of_its_text(room):
     assert room.locator(".lab-vote kbd").first.is_visible()
 
 
-@pytest.mark.long
 def test_digits_play_clips_until_shift_is_held(room):
     for key, clip in (("1", "1"), ("2", "2"), ("a", "1"), ("b", "2")):
         room.keyboard.press(key)
