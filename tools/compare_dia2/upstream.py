@@ -51,6 +51,7 @@ class Upstream:
         with patch.object(MimiCodec, "from_pretrained", lambda *_, **__: _silent_codec()):
             made._ensure_runtime()
         self._dia2 = made
+        self.machine, self.generate = made._ensure_runtime().machine, made.generate
 
     def encode(self, text: str) -> list[int]:
         """The tokens of some text."""
@@ -58,8 +59,7 @@ class Upstream:
 
     def make(self, comparison: Comparison, uniforms: Iterator[float]) -> Made:
         """One generation; each draw takes the next of the uniforms."""
-        params, runtime = comparison.params, self._dia2._ensure_runtime()
-        process, actions = runtime.machine.process, []
+        params, process, actions = comparison.params, self.machine.process, list[tuple]()
 
         def note(step: int, state: Any, token: int, is_forced: bool = False) -> tuple:
             out = process(step, state, token, is_forced)
@@ -71,11 +71,11 @@ class Upstream:
         prompts = {f"recording {n}": each for n, each in enumerate(comparison.prompts, start=1)}
         names = [*prompts, None, None]
         with ExitStack() as stack:
-            stack.enter_context(patch.object(runtime.machine, "process", note))
+            stack.enter_context(patch.object(self.machine, "process", note))
             stack.enter_context(patch("torch.multinomial", partial(_draw, uniforms)))
             with_prompts = partial(plan, **_readers(prompts))
             stack.enter_context(patch.object(self._engine, "build_prefix_plan", with_prompts))
-            result = self._dia2.generate(
+            result = self.generate(
                 comparison.script,
                 temp_text=params.text_temperature,
                 temp_audio=params.temperature,

@@ -6,17 +6,18 @@ import hashlib
 from collections.abc import Generator
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 
 from dia_demo.codec.codec import Codec
 from dia_demo.codec.convolution import LIGHT_GFLOP, PRECISIONS, BackendChoice
+from dia_demo.codec.mimi.choose_decoder import decoder_kind, new_decoder
 from dia_demo.codec.mimi.config import MimiConfig
-from dia_demo.codec.mimi.decoder import MimiDecoder, MimiState, macs_of_a_second
+from dia_demo.codec.mimi.decoder import macs_of_a_second
 from dia_demo.codec.mimi.encoder import MimiEncoder
 from dia_demo.codec.mimi.files import find_mimi
-from dia_demo.codec.mimi.linear import windows_kind
 from dia_demo.codec.mimi.weights import (
     StoredMimi,
     codebook_names,
@@ -26,17 +27,6 @@ from dia_demo.codec.mimi.weights import (
 from dia_demo.errors import InputError
 from dia_demo.model.cpu_model import torch_threads
 from dia_demo.task import result_of
-
-# Sizes of `random_mimi` that are quick to build: kyutai/mimi's rates and codes, but narrow.
-TINY_MIMI = dict(
-    hidden_size=32,
-    num_filters=4,
-    codebook_dim=8,
-    num_hidden_layers=1,
-    intermediate_size=32,
-    num_attention_heads=2,
-    head_dim=16,
-)
 
 
 def open_mimi(
@@ -74,7 +64,7 @@ class MimiCodec(Codec):
         super().__init__(stored.label, config.format, _choose(config, precision))
         self._stored = stored
         self._encoder: MimiEncoder | None = None
-        self._decoder = MimiDecoder(stored, self.choice.precision)
+        self._decoder = new_decoder(stored, self.choice.precision)
 
     @cached_property
     def identity(self) -> str:
@@ -99,11 +89,11 @@ class MimiCodec(Codec):
     def stream(self) -> MimiStream:
         return MimiStream(self)
 
-    def new_state(self) -> MimiState:
+    def new_state(self) -> Any:
         """The state of a stream at its beginning."""
         return self._decoder.new_state()
 
-    def advance(self, codes_TC: np.ndarray, state: MimiState) -> np.ndarray:
+    def advance(self, codes_TC: np.ndarray, state: Any) -> np.ndarray:
         """Feed a stream's next frames, checked; returns their samples, float32 [N]."""
         most, chunks = self._decoder.most_frames, [np.zeros(0, np.float32)]
         with torch.inference_mode():
@@ -146,6 +136,6 @@ def _choose(config: MimiConfig, precision: str) -> BackendChoice:
         raise InputError(
             f"The codec's precision must be auto or {' or '.join(PRECISIONS)}, not {precision!r}."
         )
-    kind = f"{windows_kind()} windows"
+    kind = decoder_kind()
     reason = f"weights in {precision} ({why}), {kind}: by a fixed rule"
     return BackendChoice(precision, kind, kind, reason)

@@ -1,8 +1,9 @@
-"""Mimi's decoder as a stream: k frames of codes in, k frames of samples out.
+"""Mimi's decoder as a stream, by torch: k frames of codes in, k frames of samples out.
 
-Every layer is causal, so nothing is held back. The state of a stream is outside the layers, in its
-`MimiState`. Shapes: T rows of P channels, P a width in whole blocks (linear.py); T counts frames at
-the decoder's start, samples at its end.
+It is the reference of the compiled one (compiled_decoder.py), and runs where that does not. Every
+layer is causal, so nothing is held back. The state of a stream is outside the layers, in its
+`MimiState`. Shapes: T rows of C channels; T counts frames at the decoder's start, samples at its
+end.
 """
 
 from __future__ import annotations
@@ -15,15 +16,9 @@ from torch import Tensor
 from torch.nn import functional
 
 from dia_demo.codec.mimi.config import STRIDE, MimiConfig
-from dia_demo.codec.mimi.linear import WindowLinear, windows_kind
-from dia_demo.codec.mimi.transformer import AttentionCache, StreamingTransformer
+from dia_demo.codec.mimi.transformer import AttentionCache, StreamingTransformer, rounded
 from dia_demo.codec.mimi.weights import StoredMimi, codebook_names
-from dia_demo.kernels.packing import padded
 from dia_demo.model.cpu_model import torch_threads
-
-# Frames that are decoded together, so that weights are read once for them; by torch one alone,
-# since torch rounds a row differently beside others.
-_MOST_FRAMES = {"compiled": 4, "torch": 1}
 
 
 @dataclass
@@ -34,31 +29,29 @@ class MimiState:
     rows: dict[object, Tensor] = field(default_factory=dict)
 
 
-class MimiDecoder:
-    """Codes to samples. precision: of the stored weights, float32 or bfloat16."""
+class TorchMimiDecoder:
+    """Codes to samples by torch. precision: of the stored weights, float32 or bfloat16."""
+
+    # One alone, since torch rounds a row differently beside others.
+    most_frames = 1
 
     def __init__(self, stored: StoredMimi, precision: str) -> None:
-        config = stored.config
-        self.most_frames = _MOST_FRAMES[windows_kind()]
+        self._config = stored.config
         self._quantizer = _SplitQuantizer(stored, precision)
         self._upsample = _Upsample(stored)
         self._transformer = StreamingTransformer(stored, precision)
         self._layers = list(_layers(stored, precision))
-        self._hidden = config.hidden_size
 
     def new_state(self) -> MimiState:
-        return MimiState(self._transformer.new_cache())
+        """The state of a stream at its beginning."""
+        return MimiState(AttentionCache.of(self._config))
 
     def __call__(self, codes_TC: Tensor, state: MimiState) -> Tensor:
         """Feed the stream's next frames, at most `most_frames`; returns their samples [N]."""
-        threads = torch.get_num_threads()
-        with torch_threads(1):
-            x = self._quantizer(codes_TC, threads)[:, : self._hidden]
-            x = self._upsample(x, state)
-            x = self._transformer(x, state.cache, threads)
-            x = functional.pad(x, (0, padded(self._hidden) - self._hidden))
+        with torch_threads(1):  # With another number, torch rounds differently.
+            x = self._transformer(self._upsample(self._quantizer(codes_TC), state), state.cache)
             for layer in self._layers:
-                x = layer(x, state, threads)
+                x = layer(x, state)
             return x[:, 0].clone()
 
 
@@ -72,14 +65,13 @@ class _SplitQuantizer:
             tables += [stored.codebook(codebook) for codebook in codebooks]
             projections.append(stored.read(f"{name}.output_proj.weight").flatten(1))
         self._tables_CVD = torch.stack(tables)
-        self._project = WindowLinear(torch.cat(projections, dim=1).unsqueeze(1), None, precision)
+        self._projection = rounded(torch.cat(projections, dim=1), precision).t()
 
-    def __call__(self, codes_TC: Tensor, threads: int) -> Tensor:
+    def __call__(self, codes_TC: Tensor) -> Tensor:
         vectors = [table[codes_TC[:, c]] for c, table in enumerate(self._tables_CVD)]
         semantic, acoustic = vectors[: self._semantic], vectors[self._semantic :]
         sums = [sum(part[1:], start=part[0]) for part in (semantic, acoustic)]
-        x = torch.cat(sums, dim=1)
-        return self._project(functional.pad(x, (0, self._project.width - x.shape[1])), threads)
+        return torch.cat(sums, dim=1) @ self._projection
 
 
 class _Upsample:
@@ -101,37 +93,31 @@ class _Convolution:
     """A causal convolution of a stream, after an ELU where there is one."""
 
     def __init__(self, stored: StoredMimi, name: str, precision: str, has_elu: bool) -> None:
-        weight_OIK = stored.read(f"{name}.conv.weight")
-        bias_O = stored.read(f"{name}.conv.bias")
-        self._linear = WindowLinear(weight_OIK.transpose(1, 2), bias_O, precision)
+        self._weight_OIK = rounded(stored.read(f"{name}.conv.weight"), precision)
+        self._bias_O = stored.read(f"{name}.conv.bias")
         self._has_elu = has_elu
 
-    def __call__(self, x_TP: Tensor, state: MimiState, threads: int) -> Tensor:
-        x_TP = functional.elu(x_TP) if self._has_elu else x_TP
-        x_TP = _with_history(self, x_TP, self._linear.window - 1, state)
-        return self._linear(x_TP, threads)
+    def __call__(self, x_TC: Tensor, state: MimiState) -> Tensor:
+        x_TC = functional.elu(x_TC) if self._has_elu else x_TC
+        x_TC = _with_history(self, x_TC, self._weight_OIK.shape[2] - 1, state)
+        return functional.conv1d(x_TC.t()[None], self._weight_OIK, self._bias_O)[0].t()
 
 
 class _ConvTranspose:
-    """A causal transposed convolution of kernel 2 * stride, after an ELU.
-
-    Its `stride` outputs after an input depend on that input and the one before: they are one row of
-    a linear of windows of two.
-    """
+    """A causal transposed convolution of kernel 2 * stride, after an ELU: the outputs after an
+    input depend on it and the one before."""
 
     def __init__(self, stored: StoredMimi, name: str, precision: str) -> None:
-        weight_IOK = stored.read(f"{name}.conv.weight")
-        stride, outputs = weight_IOK.shape[-1] // 2, weight_IOK.shape[1]
-        self._outputs = padded(outputs)
-        # [I, O, tap, stride] to [stride, O, tap, I]; the first tap is the older input's.
-        taps = weight_IOK.unflatten(-1, (2, stride)).flip(2).permute(3, 1, 2, 0)
-        taps = functional.pad(taps, (0, 0, 0, 0, 0, self._outputs - outputs))
-        bias = functional.pad(stored.read(f"{name}.conv.bias"), (0, self._outputs - outputs))
-        self._linear = WindowLinear(taps.flatten(0, 1), bias.repeat(stride), precision)
+        self._weight_IOK = rounded(stored.read(f"{name}.conv.weight"), precision)
+        self._bias_O = stored.read(f"{name}.conv.bias")
+        self._stride = self._weight_IOK.shape[2] // 2
 
-    def __call__(self, x_TP: Tensor, state: MimiState, threads: int) -> Tensor:
-        x_TP = _with_history(self, functional.elu(x_TP), 1, state)
-        return self._linear(x_TP, threads).view(-1, self._outputs)
+    def __call__(self, x_TC: Tensor, state: MimiState) -> Tensor:
+        x_TC = _with_history(self, functional.elu(x_TC), 1, state)
+        out = functional.conv_transpose1d(
+            x_TC.t()[None], self._weight_IOK, self._bias_O, self._stride
+        )
+        return out[0].t()[self._stride : -self._stride]
 
 
 class _ResidualUnit:
@@ -141,14 +127,14 @@ class _ResidualUnit:
         self._wide = _Convolution(stored, f"{name}.block.1", precision, has_elu=True)
         self._pointwise = _Convolution(stored, f"{name}.block.3", precision, has_elu=True)
 
-    def __call__(self, x_TP: Tensor, state: MimiState, threads: int) -> Tensor:
-        return self._pointwise(self._wide(x_TP, state, threads), state, threads).add_(x_TP)
+    def __call__(self, x_TC: Tensor, state: MimiState) -> Tensor:
+        return x_TC + self._pointwise(self._wide(x_TC, state), state)
 
 
 def _with_history(layer: object, x_TC: Tensor, count: int, state: MimiState) -> Tensor:
     """The last `count` rows that the layer got before, zeros at first, and those of now."""
     if not count:
-        return x_TC.contiguous()
+        return x_TC
     before = state.rows.get(layer)
     if before is None:
         before = x_TC.new_zeros(count, x_TC.shape[1])

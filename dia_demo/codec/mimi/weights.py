@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 from safetensors import safe_open
@@ -26,6 +27,16 @@ from dia_demo.model.weights.tensor_files import (
 
 # The least that a code was used, as it divides the sum of its vectors.
 _LEAST_USAGE = 1e-5
+# Sizes of a Mimi that is quick to build: kyutai/mimi's rates and codes, but narrow.
+TINY_MIMI: dict[str, Any] = dict(
+    hidden_size=32,
+    num_filters=4,
+    codebook_dim=8,
+    num_hidden_layers=1,
+    intermediate_size=32,
+    num_attention_heads=2,
+    head_dim=16,
+)
 # Of random weights: the loudness of the output, and of what a layer adds to its input.
 _QUIET, _LAYER_SCALE = 0.1, 0.1
 
@@ -55,6 +66,23 @@ def codebook_names(config: MimiConfig) -> Iterator[tuple[str, list[str]]]:
     for kind, count in (("semantic", semantic), ("acoustic", config.num_quantizers - semantic)):
         name = f"quantizer.{kind}_residual_vector_quantizer"
         yield name, [f"{name}.layers.{number}" for number in range(count)]
+
+
+def layer_linears(stored: StoredMimi, name: str) -> dict[str, Tensor]:
+    """The linears [O, I] of a layer of a transformer, those after which it is scaled with their
+    scale."""
+
+    def scaled(part: str, which: str) -> Tensor:
+        scale_O = stored.read(f"{name}.{part}_layer_scale.scale")
+        return scale_O[:, None] * stored.read(f"{name}.{part}.{which}.weight")
+
+    parts = [stored.read(f"{name}.self_attn.{part}_proj.weight") for part in "qkv"]
+    return {
+        "qkv": torch.cat(parts),
+        "out": scaled("self_attn", "o_proj"),
+        "fc1": stored.read(f"{name}.mlp.fc1.weight"),
+        "fc2": scaled("mlp", "fc2"),
+    }
 
 
 def open_stored_mimi(source: CodecSource) -> StoredMimi:

@@ -7,9 +7,9 @@ import pytest
 import torch
 
 from dia_demo.codec.files import folder_source
-from dia_demo.codec.mimi.codec import TINY_MIMI, MimiCodec, load_mimi, random_mimi
+from dia_demo.codec.mimi.codec import MimiCodec, load_mimi, random_mimi
 from dia_demo.codec.mimi.config import MIMI_FORMAT, parse_mimi_config, read_mimi_format
-from dia_demo.codec.mimi.weights import open_stored_mimi
+from dia_demo.codec.mimi.weights import TINY_MIMI, open_stored_mimi
 from dia_demo.errors import InputError, RunError
 from dia_demo.model.cpu_model import torch_threads
 from tests.helpers.models.codec_folders import decode_interleaved, random_codes, signal_to_noise
@@ -38,8 +38,7 @@ def codec(folder):
 @pytest.fixture(params=["compiled", "torch"])
 def either(request, folder, monkeypatch):
     """The codec as it is computed with the compiled product, and without numba."""
-    for module in ("linear", "decoder", "transformer"):
-        monkeypatch.setattr(f"dia_demo.codec.mimi.{module}.windows_kind", lambda: request.param)
+    monkeypatch.setattr("dia_demo.codec.mimi.choose_decoder.decoder_kind", lambda: request.param)
     return MimiCodec(open_stored_mimi(folder_source(folder / "codec")), "float32")
 
 
