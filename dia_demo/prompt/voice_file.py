@@ -28,6 +28,8 @@ _LONGEST_NOTE = 500
 MOST_BYTES = 10**6
 _MOST_CHANNELS = 64
 TAKE, RECORDING = "take", "recording"
+# What `word_times` says if those of a recording are from an aligner.
+ALIGNED = "aligned"
 
 
 # A word, when it begins in seconds, and its speaker, 1 or 2.
@@ -42,7 +44,7 @@ class VoiceFile:
     its frames per second. model, seed, settings: of the take that it came from, None and empty for
     a recording. source: TAKE or RECORDING. consent: what the person who kept a recording said about
     the consent of the person heard. created: in UTC. licence: a note of the person's own. words:
-    of a take whose model knows when they begin, or estimated of a recording.
+    of a take whose model knows when they begin, or of a recording, aligned or estimated.
     """
 
     name: str
@@ -59,6 +61,12 @@ class VoiceFile:
     consent: str = ""
     licence: str = ""
     words: tuple[WordTime, ...] = ()
+    is_aligned: bool = False
+
+    @property
+    def are_words_estimated(self) -> bool:
+        """Whether the times of its words are not known."""
+        return self.source == RECORDING and not self.is_aligned
 
     @property
     def speakers(self) -> tuple[int, ...]:
@@ -110,6 +118,8 @@ class VoiceFile:
         }
         if self.words:
             metadata["words"] = json.dumps(self.words)
+        if self.is_aligned:
+            metadata["word_times"] = ALIGNED
         data = save({"codes": np.ascontiguousarray(self.codes, np.int16)}, metadata)
         try:
             with write_atomic(path, sync=True) as part:
@@ -202,6 +212,7 @@ def _voice(codes: np.ndarray, metadata: dict[str, str]) -> VoiceFile:
         source=metadata["source"],
         seed=int(seed) if seed else None,
         settings=settings,
+        is_aligned=metadata.get("word_times") == ALIGNED,
         words=parse_word_times(json.loads(metadata.get("words", "[]")), len(codes) / fps),
         **notes,
     )

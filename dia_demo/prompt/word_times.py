@@ -1,7 +1,8 @@
-"""When each word of a recording begins, estimated from its words alone.
+"""When each word of a recording begins: by an aligner (alignment.py), or estimated.
 
-No recogniser: pauses are found by the level, and the words are laid over the speech between them by
-the number of their letters, so that pauses fall on ends of sentences and clauses where that fits.
+The estimate needs no recogniser: pauses are found by the level, and the words are laid over the
+speech between them by the number of their letters, so that pauses fall on ends of sentences and
+clauses where that fits.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import re
 
 import numpy as np
 
+from dia_demo.prompt.alignment import align_words
 from dia_demo.prompt.speech import FRAME_SECONDS, frame_levels, loud_frames, spans
 from dia_demo.prompt.voice_file import WordTime
 from dia_demo.text.script import words_of
@@ -24,6 +26,15 @@ _VARIANCE, _LEAST_FRAMES = 4.0, 10.0
 _UNEXPECTED = 0.1
 _PUNCTUATION = re.compile(r"[.,;:?!…–—][\"'”’)\]]*$")
 _LETTERS = re.compile(r"[^\W_]")
+
+
+def find_words(transcript: str, wave: np.ndarray, rate: int) -> tuple[tuple[WordTime, ...], bool]:
+    """The words of a recording, and whether their times are only estimated: there is no aligner, or
+    it does not find them."""
+    aligned = align_words(transcript, wave, rate)
+    if aligned is not None:
+        return aligned, False
+    return estimate_words(transcript, wave, rate), True
 
 
 def estimate_words(transcript: str, wave: np.ndarray, rate: int) -> tuple[WordTime, ...]:

@@ -28,7 +28,7 @@ from dia_demo.model.cpu_model import torch_threads
 from dia_demo.prompt.codes import pack_codes
 from dia_demo.prompt.prompt import Prompt, read_prompt
 from dia_demo.prompt.speech import is_silent
-from dia_demo.prompt.word_times import estimate_words
+from dia_demo.prompt.word_times import find_words
 from dia_demo.services.wording import ESTIMATED, NO_TRANSCRIPT, SPREAD, length_remark
 from dia_demo.text.dialogue.pauses import remove_pauses
 from dia_demo.text.formats.check import recognition_note
@@ -151,7 +151,7 @@ class Request:
         be used."""
         voice = self.voice
         assert voice is not None
-        notes = () if voice.transcript else (NO_TRANSCRIPT,)
+        notes: tuple[str, ...] = () if voice.transcript else (NO_TRANSCRIPT,)
         if voice.has_own_words:
             notes = (f"The voice prompt's file contains its words: “{voice.transcript}”.",)
         if voice.codes is not None:
@@ -161,21 +161,21 @@ class Request:
                     "noise here: voices of Dia and of Dia2 cannot be exchanged. Choose the model "
                     "it came from, or keep the voice again."
                 )
-            how = self._times_note(voice.words, voice.are_words_estimated)
-            return PromptCodes(voice.codes, voice.words, notes + how)
+            notes += self._times_note(voice.words, voice.are_words_estimated)
+            return PromptCodes(voice.codes, voice.words, notes)
         prompt = voice.read(self.model, self.params.max_tokens, longest)
         with torch_threads(engine.placement.threads):
             codes = engine.codec.encode(prompt.samples)
-        words: tuple[SpokenWord, ...] = ()
+        words, estimated = tuple[SpokenWord, ...](), True
         if self.model.family.has_word_times and voice.transcript:
-            said, rate = remove_pauses(self.reading(voice.transcript).text), self.model.sample_rate
-            words = tuple(SpokenWord(*word) for word in estimate_words(said, prompt.samples, rate))
-        return PromptCodes(codes, words, prompt.notes + notes + self._times_note(words, True))
+            said = remove_pauses(self.reading(voice.transcript).text)
+            found, estimated = find_words(said, prompt.samples, self.model.sample_rate)
+            words = tuple(SpokenWord(*word) for word in found)
+        return PromptCodes(codes, words, prompt.notes + notes + self._times_note(words, estimated))
 
     def _times_note(self, words: Sequence[SpokenWord], are_estimated: bool) -> tuple[str, ...]:
         """What to know of the times of the voice prompt's words, if the model needs them."""
-        voice = self.voice
-        if not (self.model.family.has_word_times and voice and voice.transcript):
+        if not (self.model.family.has_word_times and self.voice and self.voice.transcript):
             return ()
         return ((ESTIMATED,) if are_estimated else ()) if words else (SPREAD,)
 

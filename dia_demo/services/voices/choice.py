@@ -15,7 +15,7 @@ import numpy as np
 from dia_demo.engine.events import SpokenWord
 from dia_demo.engine.family import ModelInfo
 from dia_demo.errors import InputError
-from dia_demo.prompt.voice_file import RECORDING, SUFFIX, VoiceFile
+from dia_demo.prompt.voice_file import SUFFIX, VoiceFile
 from dia_demo.services.take import Request, VoicePrompt
 from dia_demo.services.voices.kept import KeptVoices
 
@@ -92,7 +92,7 @@ def _prompt_of(files: Sequence[VoiceFile | None]) -> VoicePrompt | None:
         codec=chosen[0].codec,
         kept=(identities[0], identities[1]),
         words=_words_of(chosen),
-        are_words_estimated=any(voice.source == RECORDING for voice in chosen),
+        are_words_estimated=any(voice.are_words_estimated for voice in chosen),
     )
 
 

@@ -25,7 +25,7 @@ from dia_demo.prompt.voice_file import (
     checked_name,
     parse_word_times,
 )
-from dia_demo.prompt.word_times import estimate_words
+from dia_demo.prompt.word_times import find_words
 from dia_demo.services.models import fetch_description, fetch_files
 from dia_demo.task import result_of
 from dia_demo.text.dialogue.pauses import remove_pauses
@@ -134,9 +134,10 @@ def keep_recording(
     info = result_of(fetch_files(info))
     assert info.folder is not None, "its files were fetched"
     codec = result_of(info.family.codecs.open(info.folder))
-    spoken: tuple[WordTime, ...] = ()
+    spoken, are_estimated = tuple[WordTime, ...](), True
     if info.family.has_word_times:
-        spoken = estimate_words(remove_pauses(words), prompt.samples, info.sample_rate)
+        said = remove_pauses(words)
+        spoken, are_estimated = find_words(said, prompt.samples, info.sample_rate)
     return VoiceFile(
         name=checked_name(name),
         codes=codec.encode(prompt.samples),
@@ -148,6 +149,7 @@ def keep_recording(
         source=RECORDING,
         consent="The person heard agreed, according to whoever kept this voice.",
         words=spoken,
+        is_aligned=not are_estimated,
     )
 
 

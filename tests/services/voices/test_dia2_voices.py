@@ -4,7 +4,9 @@ import threading
 from dataclasses import replace
 
 import pytest
+import soundfile
 
+import dia_demo
 from dia_demo.config import RuntimeConfig
 from dia_demo.engine.events import Finished, Started
 from dia_demo.services.models import find_model
@@ -71,6 +73,25 @@ def test_a_kept_recording_has_them_in_its_file(synthesis, recording, tmp_path):
     older = replace(request, voice=replace(request.voice, words=()))
     notes, _ = made(synthesis, older)
     assert SPREAD in notes and ESTIMATED not in notes
+
+
+def test_an_aligner_finds_the_words_of_english_speech(synthesis, tmp_path):
+    pytest.importorskip("pocketsphinx")
+    words = "Well, I do not know. Maybe we should ask her first?"
+    with dia_demo.load("nano", threads=1) as nano:
+        take = nano.generate(f"[S1] {words}", seed=1)
+    info = find_model(synthesis.settings.runtime.model)
+    soundfile.write(tmp_path / "spoken.wav", take.samples, take.sample_rate)
+    spoken = VoicePrompt(tmp_path / "spoken.wav", transcript=words)
+    notes, _ = made(synthesis, request_with(synthesis, spoken))
+    assert not {ESTIMATED, SPREAD} & set(notes)
+    voice = keep(tmp_path / "spoken.wav", "Her", model=info, transcript=words, has_consent=True)
+    kept = KeptVoices(tmp_path / "kept")
+    kept.add(voice)
+    assert kept.get("Her").words == voice.words and kept.get("Her").is_aligned
+    request = add_voices(request_with(synthesis), ["Her"], kept)
+    notes, _ = made(synthesis, request)
+    assert not {ESTIMATED, SPREAD} & set(notes)
 
 
 def test_a_take_knows_them_exactly(synthesis):
