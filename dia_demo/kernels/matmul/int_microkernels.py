@@ -24,10 +24,13 @@ from dia_demo.kernels.matmul.microkernels import (
 from dia_demo.kernels.packing import BLOCK, GROUP, HALF, INT4, INT4_VALUES, INT8
 from dia_demo.machine.processor import adds_byte_products_at_once, has_avx512
 
-# INT4 computes longest on a cache line, so it prefetches it earlier into the L2 cache as well.
-FAR_PREFETCH_BYTES = {INT8: 0, INT4: 8192}
+# How far ahead weights are prefetched where a block is read for one tile of rows. INT4 computes
+# longest on a cache line, so it also prefetches early into the L2 cache.
+AHEAD_BYTES = {INT8: PREFETCH_BYTES[INT8], INT4: 8192}
 # Vectors of a block whose sums are computed at the same time, with AVX-512's vpdpbusd.
 VECTORS_AT_ONCE = 4
+# Steps of four inputs of INT8 that are unrolled: of more, LLVM would put all prefetches first.
+INT8_STEPS = 4
 # Steps of eight inputs in half a group of INT4.
 INT4_STEPS = HALF // 8
 # INT4's weights as they are multiplied: unsigned.
@@ -52,12 +55,15 @@ def gemm_int_dot_block(
         sums_stride = builder.mul(groups, I64(8))
         arrays = (x, x_stride), (out, out_stride), (scales, stride), (x_sums, sums_stride)
         counts = (4, 2, 1) if fmt == INT4 or adds_byte_products_at_once() else (2, 1)
+        tiles = builder.udiv(rows, I64(counts[0]))
         for count, x_tile, out_tile, *group_tiles in tiles_of_rows(
             simd, rows, *arrays, counts=counts
         ):
+            number = builder.udiv(builder.sub(x_tile, x), builder.mul(x_stride, I64(counts[0])))
+            ahead = _Ahead(simd, fmt, weights, groups, tiles, number)
             _int_dot_tile(
                 simd, fmt, count, weights, x_tile, x_stride, *group_tiles, groups, out_tile,
-                out_stride,
+                out_stride, ahead,
             )  # fmt: skip
         return context.get_dummy_value()
 
@@ -66,8 +72,38 @@ def gemm_int_dot_block(
     return types.void(format, *[types.int64] * 9), generate
 
 
+class _Ahead:
+    """Which weights are prefetched while a tile of rows is multiplied with a block.
+
+    The first tile reads the block from memory, the others from the cache. So that the memory does
+    not rest meanwhile, each of them prefetches its part of the next block: one tile of 2 ** shift
+    a part of that size. A tile that is alone prefetches a little ahead in its own block.
+    """
+
+    def __init__(self, simd: SimdBuilder, fmt: int, weights, groups, tiles, number) -> None:
+        builder = simd.builder
+        self._simd, self._fmt, self._weights = simd, fmt, weights
+        leading = simd.call("llvm.ctlz.i64", I64, builder.or_(tiles, I64(1)), ir.IntType(1)(True))
+        self._shift = builder.sub(I64(63), leading)
+        size = builder.add(builder.mul(groups, I64(GROUP_BYTES[fmt])), I64(4 * BLOCK))
+        own_part = builder.add(size, builder.mul(number, builder.lshr(size, self._shift)))
+        is_alone = builder.icmp_unsigned("<", tiles, I64(2))
+        start = builder.select(is_alone, I64(AHEAD_BYTES[fmt]), own_part)
+        self._start = builder.add(weights, start)
+
+    def prefetch(self, address) -> None:
+        """Called for each cache line of the block."""
+        simd, builder = self._simd, self._simd.builder
+        part = builder.lshr(builder.sub(address, self._weights), self._shift)
+        if self._fmt == INT4:
+            simd.prefetch(simd.at(address, PREFETCH_BYTES[INT4]))
+            simd.prefetch(builder.add(self._start, part), NEXT_CACHE)
+        else:
+            simd.prefetch(builder.add(self._start, part))
+
+
 def _int_dot_tile(
-    simd, fmt, count, weights, x, x_stride, scales, x_sums, groups, out, out_stride
+    simd, fmt, count, weights, x, x_stride, scales, x_sums, groups, out, out_stride, ahead
 ) -> None:
     """The block's products with `count` rows: the integer sums of each group, scaled and added."""
     builder = simd.builder
@@ -91,10 +127,10 @@ def _int_dot_tile(
             )
         )
         for cache_line in range(0, HEADER_BYTES[fmt], 64):
-            _prefetch_weights(simd, fmt, simd.at(group_weights, cache_line))
+            ahead.prefetch(simd.at(group_weights, cache_line))
         for first in range(0, vectors, at_once):
             group_sums = _GROUP_SUMS[fmt](
-                simd, group_weights, first, x_rows, x_sum_addresses, int_sums
+                simd, group_weights, first, x_rows, x_sum_addresses, int_sums, ahead
             )
             for row, row_ints in enumerate(group_sums):
                 scale = simd.broadcast(scale_addresses[row], F32)
@@ -113,31 +149,35 @@ def _vectors_at_once(simd: SimdBuilder, rows: int) -> int:
     return SUMS_AVX2 // rows
 
 
-def _int8_group(simd: SimdBuilder, weights, first: int, x_rows, x_sums, int_sums) -> list[list]:
+def _int8_group(
+    simd: SimdBuilder, weights, first: int, x_rows, x_sums, int_sums, ahead: _Ahead
+) -> list[list]:
     """The sums of a group's products [rows][vectors], for the block's vectors from `first` on."""
     builder = simd.builder
     if not adds_byte_products_at_once():
         simd.fill(int_sums, simd.int_constant(0))
-        _int8_group_avx2(simd, weights, first, x_rows, int_sums)
+        _int8_group_avx2(simd, weights, first, x_rows, int_sums, ahead)
     else:
         for address, row_sums in zip(x_sums, int_sums, strict=True):
             halves = [simd.load(simd.at(address, 4 * half), I32) for half in (0, 1)]
             _fill_start(simd, INT8, builder.add(*halves), row_sums)
-        _int8_steps(simd, weights, first, x_rows, int_sums)
+        _int8_steps(simd, weights, first, x_rows, int_sums, ahead)
     return [[builder.load(total) for total in row_sums] for row_sums in int_sums]
 
 
-def _int4_group(simd: SimdBuilder, weights, first: int, x_rows, x_sums, int_sums) -> list[list]:
+def _int4_group(
+    simd: SimdBuilder, weights, first: int, x_rows, x_sums, int_sums, ahead: _Ahead
+) -> list[list]:
     """`_int8_group` of INT4: the sums of both halves, each times its scale."""
     builder = simd.builder
     if not adds_byte_products_at_once():
-        return _int4_group_avx2(simd, weights, first, x_rows, x_sums, int_sums)
+        return _int4_group_avx2(simd, weights, first, x_rows, x_sums, int_sums, ahead)
     totals = simd.variables(len(int_sums), len(int_sums[0]), simd.ints)
     simd.fill(totals, simd.int_constant(0))
     for half in (0, 1):
         for address, row_sums in zip(x_sums, int_sums, strict=True):
             _fill_start(simd, INT4, simd.load(simd.at(address, 4 * half), I32), row_sums)
-        _int4_half(simd, weights, first, half, x_rows, int_sums)
+        _int4_half(simd, weights, first, half, x_rows, int_sums, ahead)
         for v in range(len(int_sums[0])):
             scale = half_scales(simd, weights, half, first + v)
             for row_totals, row_sums in zip(totals, int_sums, strict=True):
@@ -155,26 +195,26 @@ def _fill_start(simd: SimdBuilder, fmt: int, x_sum: ir.Value, row_sums) -> None:
     simd.fill([row_sums], start)
 
 
-def _prefetch_weights(simd: SimdBuilder, format: int, address: ir.Value) -> None:
-    simd.prefetch(simd.at(address, PREFETCH_BYTES[format]))
-    if FAR_PREFETCH_BYTES[format]:
-        simd.prefetch(simd.at(address, FAR_PREFETCH_BYTES[format]), NEXT_CACHE)
-
-
-def _int8_steps(simd: SimdBuilder, weights, first: int, x_rows, int_sums) -> None:
+def _int8_steps(simd: SimdBuilder, weights, first: int, x_rows, int_sums, ahead) -> None:
     """Add the products of a group of INT8 to `int_sums`, with vpdpbusd."""
     builder = simd.builder
-    for step in range(GROUP // 4):
-        inputs = [simd.broadcast(simd.at(row, 4 * step), I32) for row in x_rows]
-        for v in range(len(int_sums[0])):
-            address = simd.at(weights, 4 * BLOCK * step + 4 * simd.lanes * (first + v))
-            _prefetch_weights(simd, INT8, address)
-            weight = simd.load(address, simd.ints)
-            for x, row_sums in zip(inputs, int_sums, strict=True):
-                builder.store(simd.dot(builder.load(row_sums[v]), weight, x), row_sums[v])
+    with cgutils.for_range(builder, simd.opaque(I64(GROUP // 4 // INT8_STEPS))) as loop:
+        steps = builder.mul(loop.index, I64(INT8_STEPS))
+        loop_weights = simd.at(weights, builder.mul(steps, I64(4 * BLOCK)))
+        x_steps = [simd.at(row, builder.mul(steps, I64(4))) for row in x_rows]
+        for step in range(INT8_STEPS):
+            inputs = [simd.broadcast(simd.at(row, 4 * step), I32) for row in x_steps]
+            for v in range(len(int_sums[0])):
+                address = simd.at(loop_weights, 4 * BLOCK * step + 4 * simd.lanes * (first + v))
+                ahead.prefetch(address)
+                weight = simd.load(address, simd.ints)
+                for x, row_sums in zip(inputs, int_sums, strict=True):
+                    builder.store(simd.dot(builder.load(row_sums[v]), weight, x), row_sums[v])
 
 
-def _int4_half(simd: SimdBuilder, weights, first: int, half: int, x_rows, int_sums) -> None:
+def _int4_half(
+    simd: SimdBuilder, weights, first: int, half: int, x_rows, int_sums, ahead: _Ahead
+) -> None:
     """Add the products of half a group of INT4 to `int_sums`, with vpdpbusd.
 
     The loop is not unrolled: LLVM would put all prefetches of a group before its first load.
@@ -183,7 +223,7 @@ def _int4_half(simd: SimdBuilder, weights, first: int, half: int, x_rows, int_su
     with cgutils.for_range(builder, simd.opaque(I64(INT4_STEPS))) as loop:
         step_weights, inputs = _int4_step(simd, weights, first, half, loop.index, x_rows)
         for v in range(len(int_sums[0])):
-            weights_v = _load_int4(simd, step_weights, first, v)
+            weights_v = _load_int4(simd, step_weights, first, v, ahead)
             for part, weight in enumerate(simd.look_up_nibbles(weights_v, INT4_BYTES)):
                 for x, row_sums in zip(inputs, int_sums, strict=True):
                     total = simd.dot(builder.load(row_sums[v]), weight, x[part])
@@ -204,15 +244,15 @@ def _int4_step(simd: SimdBuilder, weights, first: int, half: int, step, x_rows) 
     return step_weights, inputs
 
 
-def _load_int4(simd: SimdBuilder, step_weights, first: int, v: int) -> ir.Value:
+def _load_int4(simd: SimdBuilder, step_weights, first: int, v: int, ahead) -> ir.Value:
     """The codes of vector first + v in a step; prefetches once for each cache line."""
     address = simd.at(step_weights, 4 * simd.lanes * v)
     if (4 * simd.lanes * (first + v)) % 64 == 0:
-        _prefetch_weights(simd, INT4, address)
+        ahead.prefetch(address)
     return simd.load(address, simd.ints)
 
 
-def _int8_group_avx2(simd: SimdBuilder, weights, first: int, x_rows, int_sums) -> None:
+def _int8_group_avx2(simd: SimdBuilder, weights, first: int, x_rows, int_sums, ahead) -> None:
     """`_dot_steps` of INT8 without vpdpbusd, as llama.cpp does it: |x| times the weight with x's
     sign. No int16 saturates: both are at most 127, and 2 * 127 * 127 is less than 32,768.
 
@@ -230,7 +270,7 @@ def _int8_group_avx2(simd: SimdBuilder, weights, first: int, x_rows, int_sums) -
         for v in range(len(int_sums[0])):
             address = simd.at(step_weights, 4 * simd.lanes * v)
             if (lane + 4 * simd.lanes * v) % 64 == 0:  # Once for each cache line.
-                _prefetch_weights(simd, INT8, address)
+                ahead.prefetch(address)
             weight = simd.bitcast_bytes(builder.xor(simd.load(address, simd.ints), flip))
             for row, x in enumerate(inputs):
                 pairs = simd.add_byte_pairs(magnitudes[row], simd.multiply_by_sign(weight, x))
@@ -239,7 +279,7 @@ def _int8_group_avx2(simd: SimdBuilder, weights, first: int, x_rows, int_sums) -
 
 
 def _int4_group_avx2(
-    simd: SimdBuilder, weights, first: int, x_rows, x_sums, int_sums
+    simd: SimdBuilder, weights, first: int, x_rows, x_sums, int_sums, ahead: _Ahead
 ) -> list[list]:
     """`_int4_group` in vectors of 256 bits, by vpmaddubsw and vpmaddwd.
 
@@ -257,7 +297,7 @@ def _int4_group_avx2(
     ]
     for half in (0, 1):
         factors = [simd.sext_pairs(halves[half], halves[half]) for halves in scales]
-        _int4_half_avx2(simd, weights, first, half, x_rows, factors, int_sums)
+        _int4_half_avx2(simd, weights, first, half, x_rows, factors, int_sums, ahead)
     totals = []
     for address, row_sums in zip(x_sums, int_sums, strict=True):
         low, high = (simd.load(simd.at(address, 4 * half), I32) for half in (0, 1))
@@ -274,7 +314,7 @@ def _int4_group_avx2(
 
 
 def _int4_half_avx2(
-    simd: SimdBuilder, weights, first: int, half: int, x_rows, factors, int_sums
+    simd: SimdBuilder, weights, first: int, half: int, x_rows, factors, int_sums, ahead: _Ahead
 ) -> None:
     """Add the products of half a group, times `factors` [vectors], to `int_sums`."""
     builder = simd.builder
@@ -282,7 +322,7 @@ def _int4_half_avx2(
         step_weights, inputs = _int4_step(simd, weights, first, half, loop.index, x_rows)
         inputs = [[simd.bitcast_bytes(four) for four in row_inputs] for row_inputs in inputs]
         for v, factor in enumerate(factors):
-            codes = _load_int4(simd, step_weights, first, v)
+            codes = _load_int4(simd, step_weights, first, v, ahead)
             low, high = (
                 simd.bitcast_bytes(part) for part in simd.look_up_nibbles(codes, INT4_BYTES)
             )
