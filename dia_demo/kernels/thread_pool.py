@@ -18,7 +18,7 @@ BROKEN = 2
 
 
 class ThreadPool:
-    """`size` threads, including the caller's. One run at a time.
+    """`size` threads, including the caller's. One run at a time, unless that is the only thread.
 
     The function must release the GIL and end with a barrier (intrinsics.barrier_wait), so that
     `run` need not wait for the other threads. A thread that raises breaks the barrier, so that the
@@ -40,6 +40,10 @@ class ThreadPool:
 
     def run(self, function: Callable, *arguments: object) -> None:
         """Call function(thread_index, *arguments) in all threads; raises the first exception."""
+        if self.size == 1:  # Nothing is shared: a codec may run beside the steps.
+            _compile(function, (0, *arguments))
+            function(0, *arguments)
+            return
         with self._lock:
             self._start()
             _compile(function, (0, *arguments))

@@ -163,3 +163,18 @@ def test_takes_are_made_on_a_full_disk_with_one_warning(full_disk, tmp_path, thr
     done = run_python(SPEAK_TWICE, str(threads), *takes, cache=full_disk)
     assert all(Path(take).stat().st_size > 10_000 for take in takes)
     assert done.stderr.count("could not be saved") == 1, done.stderr
+
+
+def test_runs_of_one_thread_do_not_wait_for_one_another():
+    """So that a codec decodes beside the steps."""
+    pool, meeting = ThreadPool(1), threading.Barrier(2)
+
+    def meet(thread_index: int) -> None:
+        assert thread_index == 0
+        meeting.wait(SECONDS)
+
+    other = threading.Thread(target=pool.run, args=(meet,), daemon=True)
+    other.start()
+    pool.run(meet)
+    other.join(SECONDS)
+    assert not other.is_alive() and not meeting.broken
