@@ -9,8 +9,9 @@ from dia_demo.kernels import packing
 from dia_demo.kernels.intrinsics import bfloat16_at, cast_like, fetch_add, float32_at
 from dia_demo.kernels.jit import compiled, inlined
 from dia_demo.kernels.matmul.five_bits import gemm_int5_block
-from dia_demo.kernels.matmul.int_microkernels import gemm_int_dot_block, quantize
+from dia_demo.kernels.matmul.int_microkernels import gemm_int_dot_block
 from dia_demo.kernels.matmul.microkernels import gemm_block, gemm_int_dequant_block
+from dia_demo.kernels.matmul.quantization import quantize
 from dia_demo.kernels.packing import BFLOAT16, BLOCK, FLOAT32, GROUP, INT4, INT5, INT8
 
 # So many inputs of a dense block are computed for all slots before the next, to stay in the cache.
