@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import logging
 import re
-import threading
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -28,7 +26,6 @@ _SOUNDS = {
     "j": "JH", "k": "K", "l": "L", "m": "M", "n": "N", "o": "AA", "p": "P", "q": "K", "r": "R",
     "s": "S", "t": "T", "u": "AH", "v": "V", "w": "W", "x": "K S", "y": "Y", "z": "Z",
 }  # fmt: skip
-_lock = threading.Lock()
 
 
 def align_words(transcript: str, wave: np.ndarray, rate: int) -> tuple[WordTime, ...] | None:
@@ -39,15 +36,14 @@ def align_words(transcript: str, wave: np.ndarray, rate: int) -> tuple[WordTime,
     """
     said = words_of(transcript)
     spoken = [_spoken(word) for _, word in said]
-    with _lock:
-        decoder = _decoder()
-        if decoder is None or not any(spoken):
-            return None
-        try:
-            segments = _segments(decoder, [word for words in spoken for word in words], wave, rate)
-        except RuntimeError as error:
-            log.info("a recording could not be aligned: %s", error)
-            return None
+    decoder = _new_decoder()
+    if decoder is None or not any(spoken):
+        return None
+    try:
+        segments = _segments(decoder, [word for words in spoken for word in words], wave, rate)
+    except RuntimeError as error:
+        log.info("a recording could not be aligned: %s", error)
+        return None
     if [word for word, _, _ in segments] != [word for words in spoken for word in words]:
         return None
     starts, end, at = [], 0.0, 0
@@ -60,9 +56,9 @@ def align_words(transcript: str, wave: np.ndarray, rate: int) -> tuple[WordTime,
     )
 
 
-@cache
-def _decoder() -> Any:
-    """pocketsphinx with its English model; None if it is not installed."""
+def _new_decoder() -> Any:
+    """pocketsphinx with its English model; None if it is not installed. It takes 0.1 s, and what
+    was added to its dictionary goes with it."""
     try:
         import pocketsphinx
 

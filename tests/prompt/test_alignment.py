@@ -66,7 +66,7 @@ def test_where_no_words_are_heard_they_are_estimated(script, wave):
 
 
 def test_without_an_aligner_they_are_estimated(monkeypatch, takes):
-    monkeypatch.setattr(alignment, "_decoder", lambda: None)
+    monkeypatch.setattr(alignment, "_new_decoder", lambda: None)
     take = takes[0]
     words, are_estimated = find_words(SCRIPT, take.samples, take.sample_rate)
     assert are_estimated and words == estimate_words(SCRIPT, take.samples, take.sample_rate)
