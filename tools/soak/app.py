@@ -23,6 +23,9 @@ from tools.app_process import HOST, START_SECONDS, app_environment, free_port
 QUIET_SECONDS = 60.0
 # A folder for as long as a long script is made.
 TEMPORARY = "speech-*"
+# multiprocessing starts it with the first child process, as the background measurement is one, and
+# keeps the writing end of its pipe.
+TRACKER = "multiprocessing.resource_tracker"
 
 
 @dataclass(frozen=True)
@@ -85,8 +88,16 @@ class App:
         sockets = sum(kind.startswith("socket:") for kind in kinds)
         answers = sum("/answers/" in kind for kind in kinds)
         temporary = len(list((self.folder / "takes").rglob(TEMPORARY)))
-        others = len(kinds) - sockets - answers
+        others = len(kinds) - sockets - answers - self._trackers()
         return Usage(self.memory, self._usage.num_threads(), sockets, others, answers, temporary)
+
+    def _trackers(self) -> int:
+        """Resource trackers that run: one or none."""
+        found = 0
+        for child in self._usage.children():
+            with suppress(psutil.NoSuchProcess):
+                found += any(TRACKER in word for word in child.cmdline())
+        return found
 
     def metric(self, name: str) -> float:
         """The sum of a metric over its labels."""
@@ -100,7 +111,11 @@ class App:
         while True:
             usage = self.usage()
             is_idle = self.metric("dia_rows") + self.metric("dia_queue_length") == 0
-            has_ended = usage.threads <= before.threads and usage.sockets <= before.sockets
+            has_ended = (
+                usage.threads <= before.threads
+                and usage.sockets <= before.sockets
+                and usage.files <= before.files
+            )
             if time.monotonic() > end or (is_idle and has_ended):
                 return usage
             time.sleep(0.5)
