@@ -135,14 +135,17 @@ def measure_waiting(client: httpx.Client, greedy: httpx.Client) -> dict[str, flo
     return {"waiting_ratio": ratio, "wait_seconds": statistics.median(alone)}
 
 
-def takes_a_minute(clients: int, seconds: float, ask: Callable[[int], object]) -> float:
-    """How many sentences so many clients get in a minute, each asking again at once."""
+def takes_a_minute(
+    clients: int, seconds: float, ask: Callable[[int], object], first_seed: int
+) -> float:
+    """How many sentences so many clients get in a minute, each asking again at once. No seed is
+    used twice: the app would send the answer that it has kept."""
     latest = monotonic() + seconds
     counts = [0] * clients
 
     def run(number: int) -> None:
         while monotonic() < latest:
-            ask(100_000 * number + counts[number])
+            ask(first_seed + 100_000 * number + counts[number])
             counts[number] += 1
 
     began = monotonic()
@@ -157,8 +160,8 @@ def measure_throughput(client: httpx.Client, seconds: float) -> dict[str, float]
     def ask(seed: int) -> None:
         speak(client, SENTENCE, seed)
 
-    one = takes_a_minute(1, seconds, ask)
-    many = takes_a_minute(CLIENTS, seconds, ask)
+    one = takes_a_minute(1, seconds, ask, 1_000_000)
+    many = takes_a_minute(CLIENTS, seconds, ask, 2_000_000)
     return {"takes_a_minute": one, "throughput_ratio": many / one}
 
 

@@ -18,6 +18,7 @@ from dia_demo.engine.decoder_model import DecoderCache, DecoderModel
 from dia_demo.engine.rows.base_row import BaseRow
 from dia_demo.engine.sampling import NOT_FINITE
 from dia_demo.machine.background import Background
+from dia_demo.model.cpu_model import torch_threads
 
 
 class Prefill:
@@ -72,7 +73,8 @@ class _Reading:
 
     def _read(self) -> None:
         try:
-            self.cache = self.row.read(self._model)
+            with torch_threads(1):
+                self.cache = self.row.read(self._model)
         except Exception as error:  # Raised again in the thread that runs the steps.
             self.error = error
 

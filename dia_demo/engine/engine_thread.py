@@ -21,6 +21,7 @@ from dia_demo.engine.scheduler import PLACES, Scheduler, Turns, reason_of
 from dia_demo.engine.sound.side_threads import SideThreads
 from dia_demo.errors import RunError
 from dia_demo.machine.background import Background
+from dia_demo.model.cpu_model import torch_threads
 
 # The longest time to wait for a step.
 END_SECONDS = 20.0
@@ -137,6 +138,10 @@ class EngineThread:
         return thread is not None and thread.is_current
 
     def _run(self) -> None:
+        with torch_threads(1):  # The model's own operations use as many as it was loaded with.
+            self._serve()
+
+    def _serve(self) -> None:
         pause = 0.0
         while self._take_arrivals(pause):
             pause = 0.0

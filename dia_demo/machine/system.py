@@ -9,7 +9,9 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from functools import lru_cache
 from pathlib import Path, PurePosixPath
+from typing import TypeVar
 
 import psutil
 
@@ -22,11 +24,36 @@ RENDER_NODES = Path("/sys/class/drm")
 PROC = Path("/proc")
 INTEL = "0x8086"
 LOW_PRIORITY = 10
+# Every request asks for these limits several times, and while one thread reads a file, others run
+# first. They may change while the program runs, but hardly ever do.
+KEPT_SECONDS = 5.0
 _M_ARENA_MAX = -8
+
+Limit = TypeVar("Limit", int, int | None)
 
 
 def granted_cores() -> int:
-    """Cores this process may use: its affinity, limited by a container's CPU quota."""
+    """Cores this process may use: its affinity, limited by a container's CPU quota. It may be
+    KEPT_SECONDS old."""
+    return _kept(_granted_cores, _moment())
+
+
+def memory_bytes() -> int | None:
+    """Memory of the machine or of the container, whichever is less; None if unknown. It may be
+    KEPT_SECONDS old."""
+    return _kept(_memory_bytes, _moment())
+
+
+def _moment() -> int:
+    return int(time.monotonic() / KEPT_SECONDS)
+
+
+@lru_cache(maxsize=8)
+def _kept(look_up: Callable[[], Limit], _moment: int) -> Limit:
+    return look_up()
+
+
+def _granted_cores() -> int:
     if hasattr(os, "sched_getaffinity"):
         cores = len(os.sched_getaffinity(0))
     else:
@@ -68,8 +95,7 @@ def _control_groups() -> Iterator[Path]:
         yield CGROUP.joinpath(*parts[:count])
 
 
-def memory_bytes() -> int | None:
-    """Memory of the machine or of the container, whichever is less; None if unknown."""
+def _memory_bytes() -> int | None:
     limits = []
     files = [group / "memory.max" for group in _control_groups()]
     for file in (*files, CGROUP / "memory" / "memory.limit_in_bytes"):

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import torch
 
 from dia_demo.config import RuntimeConfig
 from dia_demo.engine import engine_thread, events
@@ -15,6 +16,7 @@ from dia_demo.engine.row import Row
 from dia_demo.engine.scheduler import PLACES
 from dia_demo.errors import RunError
 from dia_demo.families.resolve import resolve
+from dia_demo.model.cpu_model import torch_threads
 from dia_demo.task import result_of
 from tests.helpers.models.checkpoints import SMALL, write_small
 
@@ -75,6 +77,30 @@ def test_takes_of_several_threads_are_those_made_alone(engine):
         np.testing.assert_array_equal(made[seed].codes, result.codes)
         np.testing.assert_array_equal(made[seed].samples, result.samples)
         assert result.figures.shared_with == 0 < made[seed].figures.shared_with
+
+
+def test_what_surrounds_the_model_uses_one_thread_of_torch(engine):
+    """Further threads would wait actively, and take the core of another request."""
+    counts: dict[str, set[int]] = {"read": set(), "drawn": set()}
+
+    class Watched(Row):
+        def read(self, model):
+            counts["read"].add(torch.get_num_threads())
+            return super().read(model)
+
+        def draw_uniforms(self, out):
+            counts["drawn"].add(torch.get_num_threads())
+            super().draw_uniforms(out)
+
+    def watched(seed: int) -> Watched:
+        params = replace(SMALL.defaults, temperature=1.0, max_tokens=60, seed=seed)
+        return Watched(SMALL, b"\x01 Hello.", params)
+
+    with torch_threads(2):
+        rows = [watched(seed) for seed in range(2 * PLACES)]  # Some are read beside the steps.
+        events_of_all = list(submit(engine, *rows))
+    assert sum(isinstance(event, Finished) for event in events_of_all) == len(rows)
+    assert counts == {"read": {1}, "drawn": {1}}
 
 
 def test_who_reads_nothing_delays_nobody(engine):
