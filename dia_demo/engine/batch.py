@@ -6,6 +6,7 @@ All of it runs on the CPU, wherever the model runs (engine/decoder_model.py).
 from __future__ import annotations
 
 from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import accumulate
 from typing import Any, ClassVar, Protocol
 
@@ -17,7 +18,6 @@ from dia_demo.config import GenerationParams
 from dia_demo.engine.decoder_model import DecoderCache, DecoderModel
 from dia_demo.engine.rows.base_row import BaseRow
 from dia_demo.engine.sampling import NOT_FINITE
-from dia_demo.machine.background import Background
 from dia_demo.model.cpu_model import torch_threads
 
 
@@ -29,54 +29,40 @@ class Prefill:
 
     def __init__(self, model: DecoderModel) -> None:
         self._model = model
-        self._reading: _Reading | None = None
+        self._thread: ThreadPoolExecutor | None = None
+        self._row: BaseRow | None = None  # The one that the thread reads or has read.
+        self._cache: Future[DecoderCache] = Future()
         self.can_read_beside = model.can_prefill_ahead
 
     def begin(self, row: BaseRow) -> None:
-        """Begin to read a row in a thread, unless that reads another row or has read this one."""
-        reading = self._reading
-        if reading is None or (reading.row is not row and not reading.thread.is_running):
-            self._reading = _Reading(self._model, row)
+        """Begin to read a row in the thread, unless that reads another row or has read this one."""
+        if self._row is None or (self._row is not row and self._cache.done()):
+            if self._thread is None:
+                self._thread = ThreadPoolExecutor(1, "prefill")
+            self._row, self._cache = row, self._thread.submit(self._read, row)
 
     def has_read(self, row: BaseRow) -> bool:
         """Whether the thread has read this row, so that `read` returns at once."""
-        reading = self._reading
-        return reading is not None and reading.row is row and not reading.thread.is_running
+        return self._row is row and self._cache.done()
 
     def read(self, row: BaseRow) -> None:
         """Read a row now, or wait for the thread if that reads it. Raises what the reading raised,
         in either thread."""
-        if self._reading is None or self._reading.row is not row:
+        if self._row is row:
+            cache, self._row, self._cache = self._cache, None, Future()
+            row.cache = cache.result()
+        else:
             row.cache = row.read(self._model)
-            return
-        reading, self._reading = self._reading, None
-        reading.thread.join()
-        if reading.error is not None:
-            raise reading.error
-        row.cache = reading.cache
 
     def close(self) -> None:
-        """Wait for the thread, and drop what it has read."""
-        if self._reading is not None:
-            self._reading.thread.join()
-            self._reading = None
+        """End the thread, and drop what it has read."""
+        if self._thread is not None:
+            self._thread.shutdown()
+        self._row, self._cache, self._thread = None, Future(), None
 
-
-class _Reading:
-    """Reads one row, in a thread of its own."""
-
-    def __init__(self, model: DecoderModel, row: BaseRow) -> None:
-        self._model, self.row = model, row
-        self.cache: DecoderCache | None = None
-        self.error: Exception | None = None
-        self.thread = Background("prefill", self._read).start()
-
-    def _read(self) -> None:
-        try:
-            with torch_threads(1):
-                self.cache = self.row.read(self._model)
-        except Exception as error:  # Raised again in the thread that runs the steps.
-            self.error = error
+    def _read(self, row: BaseRow) -> DecoderCache:
+        with torch_threads(1):
+            return row.read(self._model)
 
 
 class DecodedRow(Protocol):

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import count
 from math import inf
 from time import perf_counter
+from weakref import WeakMethod
 
 import numpy as np
 
@@ -77,6 +78,18 @@ class Part:
     words: tuple[SpokenWord, ...] = ()
 
 
+def _call_while_alive(method: Callable[[float], float | None]) -> Callable[[float], float | None]:
+    """The method of an object that the function does not keep alive. A stream holds its row: held
+    by it as well, both would stay in memory, with all their audio, until a full collection."""
+    reference = WeakMethod(method)
+
+    def call(now: float) -> float | None:
+        alive = reference()
+        return None if alive is None else alive(now)
+
+    return call
+
+
 class RowStream:
     """One row of a stream. expected: an estimate of its audio in seconds, before any change of
     speed. speed: of its audio; all lengths of audio are those at that speed. Times count from
@@ -109,7 +122,7 @@ class RowStream:
         # Each is changed by one thread.
         self.parts_submitted = self.parts_done = 0
         if settings.codec is not None and settings.is_heard:
-            row.sound_left = self._sound_left
+            row.sound_left = _call_while_alive(self._sound_left)
         # Of other rows: in the last step, and the most in one.
         self.others = self.most_others = 0
         self.began = self.reported = self._deadline = 0.0

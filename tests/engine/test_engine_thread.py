@@ -1,6 +1,8 @@
 """Requests of several threads on one engine: each has its own events, and nobody stalls another."""
 
+import gc
 import threading
+import weakref
 from dataclasses import replace
 
 import numpy as np
@@ -101,6 +103,20 @@ def test_what_surrounds_the_model_uses_one_thread_of_torch(engine):
         events_of_all = list(submit(engine, *rows))
     assert sum(isinstance(event, Finished) for event in events_of_all) == len(rows)
     assert counts == {"read": {1}, "drawn": {1}}
+
+
+def test_what_was_heard_is_freed_at_once(engine):
+    """A cycle would keep it, with all its audio, until a full collection, minutes later."""
+    row = make_row()
+    take(engine, row)
+    engine.close()
+    reference = weakref.ref(row)
+    gc.disable()
+    try:
+        del row
+        assert reference() is None
+    finally:
+        gc.enable()
 
 
 def test_who_reads_nothing_delays_nobody(engine):

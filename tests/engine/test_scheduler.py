@@ -143,7 +143,7 @@ def test_rows_that_join_in_the_middle_are_those_alone(fast_model, monkeypatch):
 
     def begin_and_wait(prefill, row):  # Steps of a small model are faster than its prefill.
         begin(prefill, row)
-        prefill._reading.thread.join()
+        prefill._cache.exception()  # Waits.
 
     monkeypatch.setattr(Prefill, "begin", begin_and_wait)
     alone = [finish(fast_model, [row])[0] for row in different_rows()]
