@@ -2,7 +2,7 @@
 // hidden or removed, browsers give it to nothing, and the next Tab begins at the top.
 // `window.diaRuns` has an entry for each kind of run (see connect_run in ui/runs.py): its buttons
 // `start` and `stop`, and `result`, all as selectors. The focus goes from Start to Stop, and at the
-// end to the result or, without one, to Start again.
+// end to the result or, without one, to Start again, as after a run that fails at once.
 (() => {
   const FOCUSABLE = "a[href], button, input, select, textarea, [tabindex='0']";
   window.diaRuns = [];
@@ -23,7 +23,9 @@
   // Where the focus goes from a button of a run; empty for other elements.
   function targetsOf(element) {
     for (const { start, stop, result } of window.diaRuns) {
-      if (start.some((selector) => element.matches(selector))) return [stop];
+      const pressed = start.find((selector) => element.matches(selector));
+      // A run that fails at once may end before Stop can be pressed.
+      if (pressed) return [stop, pressed];
       if (element.matches(stop)) return [...(result ? [result] : []), ...start];
     }
     return [];
