@@ -56,11 +56,15 @@ def talkative(monkeypatch):
 @pytest.fixture
 def in_threads(monkeypatch):
     """A device's process is a thread, and reports after every step."""
+    from tests.helpers.engines import until
     from tests.helpers.stand_ins.faults import ThreadProcess
 
     for module in ("selfcheck.runner", "remote"):
         monkeypatch.setattr(f"dia_demo.accelerator.{module}.DeviceProcess", ThreadProcess)
     monkeypatch.setattr("dia_demo.engine.events.REPORT_SECONDS", 0.0)
+    yield
+    # torch sets the form of attention for the whole process: later takes on the CPU would differ.
+    until(torch.backends.cuda.flash_sdp_enabled, 30)
 
 
 @pytest.fixture(scope="session")

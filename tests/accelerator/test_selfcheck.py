@@ -11,7 +11,6 @@ import pytest
 import torch
 
 from dia_demo.accelerator.backend import explain
-from dia_demo.accelerator.selfcheck import runner
 from dia_demo.accelerator.selfcheck.context import CheckContext, CheckPlan
 from dia_demo.accelerator.selfcheck.report import STAGES, SelfCheckReport, VerdictKey
 from dia_demo.accelerator.selfcheck.runner import CheckSpec, check
@@ -23,7 +22,7 @@ from dia_demo.task import Task, result_of
 from dia_demo.untrusted import parse_as
 from tests.helpers.long import long_after
 from tests.helpers.models.checkpoints import load, write_small
-from tests.helpers.stand_ins.faults import CARD, FAULTS, FaultyBackend, ThreadProcess
+from tests.helpers.stand_ins.faults import CARD, FAULTS, FaultyBackend
 
 PLAN = CheckPlan(
     linear_rows=(2, 8),
@@ -163,11 +162,6 @@ def test_an_abort_or_hang_is_reported_with_its_stage(folder):
         assert {stage.verdict for stage in report.stages[:7]} == {"pass"}
         assert words in report.problems[0] and "stage 8" in report.problems[0]
         assert words in report.headline()
-
-
-@pytest.fixture
-def in_threads(monkeypatch):
-    monkeypatch.setattr(runner, "DeviceProcess", ThreadProcess)
 
 
 def test_a_check_reports_progress_up_to_the_race(folder, in_threads):

@@ -14,7 +14,7 @@ import psutil
 from dia_demo.errors import InputError
 from dia_demo.server.address import Address
 from dia_demo.server.cluster.start import local_cluster
-from tools.chaos.program import LONG, kill, speech, whole
+from tools.chaos.program import LONG, TURNS, kill, speech, whole
 from tools.chaos.scenario import NotHere, Scenario, check
 
 
@@ -50,31 +50,35 @@ def processes(deployment: str) -> list[psutil.Process]:
 
 def killed_replica(folder: Path, short: bool) -> str:
     replicas, streams = (2, 10) if short else (3, 30)
+    return with_cluster(folder, replicas, lambda url: kill_one_of(replicas, url, streams))
 
-    def use(url: str) -> str:
-        expected = [b"".join(speech(url, LONG, seed=seed)) for seed in range(streams)]
-        begun = threading.Semaphore(0)
 
-        def read(seed: int) -> bytes:
-            blocks = speech(url, LONG, seed=seed)
-            got = next(blocks)
-            begun.release()
-            return got + b"".join(blocks)
+def kill_one_of(replicas: int, url: str, streams: int) -> str:
+    """Kill one of a cluster's replicas once a third of the streams has begun; none may differ."""
 
-        with ThreadPoolExecutor(streams) as pool:
-            reading = [pool.submit(read, seed) for seed in range(streams)]
-            for _ in range(streams // 3):
-                check(begun.acquire(timeout=300), "the streams do not begin")
-            kill(processes("EngineReplica")[0].pid)
-            lost = sum(stream.exception() is not None for stream in reading)
-        check(not lost, f"{lost} of {streams} streams are lost")
-        differing = sum(
-            stream.result() != before for stream, before in zip(reading, expected, strict=True)
-        )
-        check(not differing, f"{differing} of {streams} streams differ")
-        return f"{streams} streams of {replicas} replicas: 0 lost, 0 bytes differ"
+    def read(seed: int, begin: Callable[[], object]) -> bytes:
+        blocks = speech(url, TURNS, seed=seed)
+        got = next(blocks)
+        begin()
+        return got + b"".join(blocks)
 
-    return with_cluster(folder, replicas, use)
+    begun = threading.Semaphore(0)
+    with ThreadPoolExecutor(streams) as pool:
+        expected = list(pool.map(lambda seed: read(seed, bool), range(streams)))
+        reading = [pool.submit(read, seed, begun.release) for seed in range(streams)]
+        for _ in range(streams // 3):
+            check(begun.acquire(timeout=300), "the streams do not begin")
+        # The fewest that any replica has.
+        done = sum(stream.done() for stream in reading)
+        check(done < streams // replicas, f"{done} of {streams} streams are complete already")
+        kill(processes("EngineReplica")[0].pid)
+        lost = sum(stream.exception() is not None for stream in reading)
+    check(not lost, f"{lost} of {streams} streams are lost")
+    differing = sum(
+        stream.result() != before for stream, before in zip(reading, expected, strict=True)
+    )
+    check(not differing, f"{differing} of {streams} streams differ")
+    return f"{streams} streams of {replicas} replicas: 0 lost, 0 bytes differ"
 
 
 def killed_gateway(folder: Path, short: bool) -> str:

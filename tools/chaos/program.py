@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 import signal
 import subprocess
 import sys
@@ -84,12 +85,16 @@ def running(folder: Path, more: Mapping[str, str] | None = None) -> Iterator[Pro
 
 
 def speech(url: str, text: str, first: int = 0, **more: object) -> Iterator[bytes]:
-    """A streamed answer, block by block, from a byte on. Raises httpx.HTTPError where it is cut."""
+    """A streamed answer, block by block, from a byte on. Raises httpx.HTTPError where it is cut.
+
+    Each is made anew: without a key of its own, a request that is repeated gets the earlier answer.
+    """
+    own = {"idempotency-key": secrets.token_urlsafe(16)}
     body = {
         "model": "nano", "input": text, "response_format": "pcm", "seed": 11, "resume_from": first,
     } | more  # fmt: skip
     with httpx.Client(trust_env=False, timeout=300) as client:
-        with client.stream("POST", f"{url}/v1/audio/speech", json=body) as answer:
+        with client.stream("POST", f"{url}/v1/audio/speech", json=body, headers=own) as answer:
             if not answer.is_success:
                 answer.read()
                 answer.raise_for_status()

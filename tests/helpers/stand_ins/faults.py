@@ -239,7 +239,8 @@ def as_written(file: Path) -> FaultyBackend:
 
 
 class ThreadProcess(DeviceProcess):
-    """The same protocol with a thread on the other side: no interpreter to start."""
+    """The same protocol with a thread on the other side: no interpreter to start. For devices that
+    do not hang: a thread cannot be killed."""
 
     def __init__(self, target: Callable, *args: object) -> None:
         self._pipe, child_pipe = multiprocessing.Pipe()
