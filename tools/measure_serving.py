@@ -1,11 +1,15 @@
 """Measure the routes for programs: first byte, overhead, waiting, throughput.
 
-Starts `python app.py` with the embedded voice on a free port. Prints a table, and last one line of
-JSON. Measure on an idle machine. Ratios compare figures of the same run:
+    python -m tools.measure_serving                    # the embedded voice
+    python -m tools.make_random_dia /tmp/dia --codec
+    python -m tools.measure_serving --model /tmp/dia   # waiting alone, at Dia-1.6B's size
+
+Starts `python app.py` on a free port. Prints a table, and last one line of JSON. Measure on an idle
+machine. Ratios compare figures of the same run:
 
 - first byte: of a streamed short sentence, warm; overhead: its whole time less what the engine took
-- waiting: the longest of four clients with single sentences, beside one that has a batch of 40
-  texts made, as a ratio to the same without it
+- waiting: the longest of four clients with single sentences, beside one that has a dialogue of 40
+  parts made, as a ratio to the same without it
 - throughput: takes a minute with 64 clients, as a ratio to one client
 """
 
@@ -32,14 +36,17 @@ SENTENCE = "The bridge was closed until the end of spring."
 LONG = "The river was high that year, and nobody crossed it before the end of spring. " * 2
 REPEATS = 20
 CLIENTS = 64
+EMBEDDED = "nano"
+# Random weights do not end a take: a sentence of theirs has so many tokens, 1.7 seconds.
+RANDOM_TOKENS = 150
 
 
 class Server:
     """The app in a process of its own, on all cores, as people start it."""
 
-    def __init__(self, folder: Path, log: Path) -> None:
+    def __init__(self, folder: Path, log: Path, model: str) -> None:
         port = free_port()
-        environment = app_environment(folder, port)
+        environment = app_environment(folder, port) | {"DIA_MODEL": model}
         del environment["DIA_THREADS"]
         self.url = f"http://{HOST}:{port}"
         with log.open("wb") as out:
@@ -65,10 +72,10 @@ class Server:
         self._process.wait(30)
 
 
-def speak(client: httpx.Client, text: str, seed: int) -> tuple[float, float]:
-    """Seconds until the first byte, and until the last."""
+def speak(client: httpx.Client, seed: int, **more: object) -> tuple[float, float]:
+    """Seconds until the first byte of a sentence, and until the last."""
     began, first = perf_counter(), None
-    body = {"input": text, "seed": seed, "response_format": "wav"}
+    body = {"input": SENTENCE, "seed": seed, "response_format": "wav"} | more
     with client.stream("POST", "/v1/audio/speech", json=body) as answer:
         answer.raise_for_status()
         for _ in answer.iter_raw():
@@ -81,7 +88,7 @@ def measure_sentence(client: httpx.Client) -> dict[str, float]:
     """Medians of a short sentence, each with another seed."""
     firsts, overheads = [], []
     for seed in range(REPEATS):
-        first, _ = speak(client, SENTENCE, 1000 + seed)
+        first, _ = speak(client, 1000 + seed)
         body = {"input": SENTENCE, "seed": 2000 + seed, "timestamps": True}
         began = perf_counter()
         figures = client.post("/v1/audio/speech", json=body).json()["figures"]
@@ -93,12 +100,12 @@ def measure_sentence(client: httpx.Client) -> dict[str, float]:
     }
 
 
-def longest_wait(client: httpx.Client, seed: int) -> float:
+def longest_wait(client: httpx.Client, seed: int, **more: object) -> float:
     """The longest of four clients who ask for a sentence each, one after another."""
     waits: list[float] = []
 
     def ask(number: int) -> None:
-        waits.append(speak(client, SENTENCE, seed + number)[1])
+        waits.append(speak(client, seed + number, **more)[1])
 
     people = [threading.Thread(target=ask, args=[number]) for number in range(4)]
     for person in people:
@@ -109,25 +116,35 @@ def longest_wait(client: httpx.Client, seed: int) -> float:
     return max(waits)
 
 
-def measure_waiting(client: httpx.Client, greedy: httpx.Client) -> dict[str, float]:
-    """Medians of `longest_wait` without and beside a client with 40 texts."""
-    alone = [longest_wait(client, 3000 + 10 * number) for number in range(5)]
-    beside = []
+def measure_waiting(
+    client: httpx.Client, greedy: httpx.Client, rounds: int, **more: object
+) -> dict[str, float]:
+    """Medians of `longest_wait` without and beside a client with a dialogue of 40 parts.
+
+    more: fields of the sentences' requests.
+    """
+    longest_wait(client, 2900, **more)
+    alone = [longest_wait(client, 3000 + 10 * number, **more) for number in range(rounds)]
     turns = " ".join(f"[S{1 + number % 2}] {LONG}" for number in range(40))
     body = {"input": turns, "seed": 1, "response_format": "wav"}
-    is_done = threading.Event()
+    is_enough = threading.Event()
 
     def ask() -> None:
-        greedy.post("/v1/audio/speech", json=body, timeout=600).raise_for_status()
-        is_done.set()
+        with greedy.stream("POST", "/v1/audio/speech", json=body, timeout=600) as answer:
+            answer.raise_for_status()
+            for _ in answer.iter_raw():
+                if is_enough.is_set():
+                    return  # Whoever leaves has nothing more made.
 
     asking = threading.Thread(target=ask)
     asking.start()
     sleep(0.5)
-    while not is_done.is_set():
-        waited = longest_wait(client, 4000 + 10 * len(beside))
-        if not is_done.is_set():
+    beside: list[float] = []
+    while len(beside) < rounds and asking.is_alive():
+        waited = longest_wait(client, 4000 + 10 * len(beside), **more)
+        if asking.is_alive():
             beside.append(waited)
+    is_enough.set()
     asking.join()
     if not beside:
         raise RuntimeError("the long script was done before anybody could wait beside it")
@@ -158,7 +175,7 @@ def measure_throughput(client: httpx.Client, seconds: float) -> dict[str, float]
     """Takes a minute of one client and of many."""
 
     def ask(seed: int) -> None:
-        speak(client, SENTENCE, seed)
+        speak(client, seed)
 
     one = takes_a_minute(1, seconds, ask, 1_000_000)
     many = takes_a_minute(CLIENTS, seconds, ask, 2_000_000)
@@ -168,9 +185,12 @@ def measure_throughput(client: httpx.Client, seconds: float) -> dict[str, float]
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seconds", type=float, default=20.0, help="of each throughput")
+    parser.add_argument(
+        "--model", default=EMBEDDED, help="the folder of another model: measures waiting alone"
+    )
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
-        server = Server(Path(temporary), Path(temporary) / "log")
+        server = Server(Path(temporary), Path(temporary) / "log", options.model)
         limits = httpx.Limits(max_connections=None)
         try:
             with (
@@ -181,9 +201,12 @@ def main() -> None:
                     transport=httpx.HTTPTransport(local_address="127.0.0.2"),
                 ) as greedy,
             ):
-                measured = measure_sentence(client)
-                measured |= measure_waiting(client, greedy)
-                measured |= measure_throughput(client, options.seconds)
+                if options.model == EMBEDDED:
+                    measured = measure_sentence(client)
+                    measured |= measure_waiting(client, greedy, rounds=10)
+                    measured |= measure_throughput(client, options.seconds)
+                else:
+                    measured = measure_waiting(client, greedy, 3, max_tokens=RANDOM_TOKENS)
         finally:
             server.close()
     for name, value in measured.items():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import platform
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from functools import cache
 from importlib import metadata
@@ -114,8 +114,7 @@ def _precision(asked: str, info: ModelInfo, threads: int) -> tuple[str, str]:
         return asked, "as asked"
     if info.family.weights.step(config) < TINY_WEIGHTS:
         return "float32", "a model this small is fast enough with all its bits"
-    allowed = (*LOSSLESS, *_without_loss(info))
-    if (measured := _fastest_measured(config, threads, allowed)) is not None:
+    if (measured := _fastest_measured(info, threads)) is not None:
         return measured
     if can_compile and byte_product_lanes():
         return "int8", (
@@ -156,12 +155,14 @@ def _losses_key(info: ModelInfo) -> str:
     return json.dumps(["losses", known])
 
 
-def _fastest_measured(
-    config: ModelConfig, threads: int, allowed: Sequence[str]
-) -> tuple[str, str] | None:
-    """The allowed precision whose step a benchmark measured as the fastest here, and the reason;
-    None where none was made with this processor, these threads and these libraries."""
-    measured = recall(_steps_key(config, threads)) or {}
+def _fastest_measured(info: ModelInfo, threads: int) -> tuple[str, str] | None:
+    """The precision without a measured loss whose step a benchmark measured as the fastest here,
+    and the reason; None where none was made with this processor, these threads and these
+    libraries."""
+    measured = recall(_steps_key(info.config, threads))
+    if measured is None:
+        return None
+    allowed = (*LOSSLESS, *_without_loss(info))
     steps = {name: milliseconds for name, milliseconds in measured.items() if name in allowed}
     if len(steps) < 2:
         return None
