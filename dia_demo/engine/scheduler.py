@@ -155,10 +155,11 @@ class Scheduler:
         return self._next
 
     def _read(self) -> list[BaseRow]:
-        """Read what can be read without delaying the rows that advance; returns the rows that
-        cannot be read, with their `failure` set."""
+        """Read what can be read without delaying the rows that advance, or all if these are the
+        fewer: beside their steps it takes longer. Returns the rows that cannot be read, with their
+        `failure` set."""
         unread = [row for row in self.running if row.cache is None]
-        if len(unread) == len(self.running):
+        if 2 * len(unread) > len(self.running):
             return [row for row in unread if not self._can_read(row)]
         if not self._prefill.can_read_beside:  # Between two steps, one at a time.
             return [row for row in unread[:1] if not self._can_read(row)]

@@ -160,6 +160,20 @@ def test_rows_that_join_in_the_middle_are_those_alone(fast_model, monkeypatch):
         np.testing.assert_array_equal(row.codes(), codes)
 
 
+def test_only_fewer_than_advance_are_read_beside_the_steps(model, monkeypatch):
+    """Beside steps it takes longer: one that advances waits for two that come with it."""
+    beside = []
+    monkeypatch.setattr(Prefill, "begin", lambda prefill, row: beside.append(row))
+    scheduler, rows = Scheduler(model), [make_row(seed=seed) for seed in range(4)]
+    for coming in (rows[:1], rows[1:3], rows[3:]):
+        scheduler.add(coming)
+        scheduler.schedule()
+        scheduler.step()
+    assert [row.cache is not None for row in rows] == [True, True, True, False]
+    assert beside == rows[3:]
+    scheduler.close()
+
+
 def test_a_row_whose_turn_comes_first_overtakes_one_that_was_read_ahead(model):
     alone = [finish(model, [make_row(seed=seed, max_tokens=12)])[0] for seed in range(3)]
     rows = [make_row(seed=seed, max_tokens=12) for seed in range(3)]
