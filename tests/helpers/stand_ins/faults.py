@@ -25,6 +25,9 @@ from dia_demo.accelerator.process import DeviceProcess
 
 CARD = Card("cpu", "Stand-in", "1.0", False)
 MIB = 2**20
+# torch sets the form of attention for the whole process. Of two threads that overlap, the later one
+# would restore what the other had set, for ever.
+_ACTIVE = threading.RLock()
 # Decoder steps taken before a fault that needs warming up begins.
 LATE = 1000
 
@@ -51,7 +54,7 @@ class FaultyBackend(Backend):
 
     @contextmanager
     def active(self):
-        with super().active(), _Injector(self):
+        with _ACTIVE, super().active(), _Injector(self):
             yield
 
     def card(self) -> Card:
