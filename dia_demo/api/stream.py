@@ -34,7 +34,7 @@ class Stream(Iterator[AudioChunk]):
         self._synthesis, self._request = synthesis, request
         self._cancel = threading.Event()
         synthesis.validate(request)
-        self._events = synthesis.notice.before(synthesis.stream(request, self._cancel))
+        self._events = synthesis.notice.prepend_to(synthesis.stream(request, self._cancel))
         self._take: Take | None = None
 
     def __next__(self) -> AudioChunk:

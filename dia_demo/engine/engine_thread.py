@@ -188,7 +188,7 @@ class EngineThread:
         stopped, placed = self._scheduler.schedule()
         for row in placed:
             stream, events = self._streams[row]
-            events.put(stream.started(others=len(self._scheduler.running) - 1))
+            events.put(stream.start(others=len(self._scheduler.running) - 1))
         changed = self._scheduler.step()
         seconds = perf_counter() - began
         for row in changed:

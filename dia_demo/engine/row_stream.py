@@ -151,7 +151,7 @@ class RowStream:
         self._deadline = inf if left is None else max(self._deadline, now + left)
         return self._deadline
 
-    def started(self, others: int) -> Started:
+    def start(self, others: int) -> Started:
         """The event of a row that has just got a place, beside so many others."""
         self._note_others(others)
         self.began = self.reported = perf_counter()

@@ -28,7 +28,7 @@ from dia_demo.kernels.intrinsics import (
     to_float32,
 )
 from dia_demo.kernels.jit import ANY_ORDER, compiled, inlined
-from dia_demo.kernels.matmul.linear import linear_share, padded, quantize_activations
+from dia_demo.kernels.matmul.linear import linear_share, padded_size, quantize_activations
 from dia_demo.kernels.packing import FLOAT32
 
 # Addresses and sizes of one step. Widths are in numbers, strides in bytes. Buffers of activations
@@ -117,7 +117,7 @@ def _embed(args, thread_index, is_bf16):
 def _run_prologue(args, op, scratch):
     """Write this thread's copy of a linear's input, padded to whole groups, to `scratch`."""
     count = op.inputs
-    whole = padded(count)
+    whole = padded_size(count)
     for slot in range(args.slots):
         out = carray(float32_at(scratch + 4 * whole * slot), whole)
         address = op.source + op.source_stride * slot
@@ -136,7 +136,7 @@ def _run_prologue(args, op, scratch):
 @inlined
 def linear(args, thread_index, op, block_counter, precision, use_dot):
     """One linear: the blocks that this thread computes."""
-    x, x_stride = args.scratch + thread_index * args.scratch_size, 4 * padded(op.inputs)
+    x, x_stride = args.scratch + thread_index * args.scratch_size, 4 * padded_size(op.inputs)
     _run_prologue(args, op, x)
     quantized = x + x_stride * args.slots
     if use_dot:

@@ -63,13 +63,13 @@ def compiled(**options) -> Callable[[Callable], Callable]:
     config.CACHE_DIR = os.environ.get("NUMBA_CACHE_DIR", config.CACHE_DIR)
     decorate = numba.njit(nogil=True, error_model="numpy", **options)
 
-    def decorated(function: Callable) -> Callable:
+    def decorator(function: Callable) -> Callable:
         dispatcher = decorate(function)
         if can_cache:
             dispatcher._cache = _optional_cache(dispatcher.py_func)
         return dispatcher
 
-    return decorated
+    return decorator
 
 
 def _optional_cache(function: Callable) -> object:

@@ -42,7 +42,7 @@ INT5_PARTS = (
 )
 
 
-def padded(count: int) -> int:
+def padded_size(count: int) -> int:
     """`count` rounded up to whole blocks or groups, which have the same length."""
     return (count + GROUP - 1) // GROUP * GROUP
 

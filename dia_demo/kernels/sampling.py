@@ -87,7 +87,7 @@ def sort_codes(keys, codes, count, sorted_keys, sorted_codes):
 
 
 @inlined
-def _without(code, keys, codes, count):
+def _remove_code(code, keys, codes, count):
     """Take a code out of `count` ones, if it is there; how many are left."""
     left = 0
     for i in range(count):
@@ -165,7 +165,7 @@ def sample(
             elif sorted_codes[0] == eos or temperature[row] == 0:
                 out[row, channel] = sorted_codes[0]
             else:
-                count = _without(eos, sorted_keys, sorted_codes, count)
+                count = _remove_code(eos, sorted_keys, sorted_codes, count)
                 place = draw_place(
                     sorted_keys, count, temperature[row], top_p[row], uniforms[row, channel]
                 )

@@ -23,7 +23,7 @@ from dia_demo.kernels.decoder_step import (
     step_function,
 )
 from dia_demo.kernels.llvm_simd import dot_lanes
-from dia_demo.kernels.packing import padded
+from dia_demo.kernels.packing import padded_size
 from dia_demo.kernels.thread_pool import thread_pool, yield_core
 from dia_demo.model.dia import Decoder, Dia, NextFrame
 from dia_demo.model.kv_cache import RowCache
@@ -202,7 +202,7 @@ class CompiledStep:
         cross = config.cross_num_heads * config.cross_head_dim
         qkv, attn_out = max(own + 2 * config.num_kv_heads * config.head_dim, cross), max(own, cross)
         codes = config.num_channels * config.vocab_size
-        widest = padded(max(config.hidden_size, attn_out, config.intermediate_size))
+        widest = padded_size(max(config.hidden_size, attn_out, config.intermediate_size))
         # A thread's scratch: its copy of a linear's input, also as dot products read it; or the
         # query heads of one kv head with their scores.
         queries = max(
@@ -212,7 +212,7 @@ class CompiledStep:
         scratch = max(count * BYTES_OF_INPUT * widest, 4 * queries * (config.head_dim + longest))
         scratch = (scratch + 4095) // 4096 * 4096
         self._buffers = {
-            name: torch.zeros(count, padded(width))
+            name: torch.zeros(count, padded_size(width))
             for name, width in (
                 ("x", config.hidden_size),
                 ("offset", config.hidden_size),
@@ -322,9 +322,9 @@ def product(linear: nn.Module, x: Tensor, threads: int, use_dot: bool) -> Tensor
 def _multiply(run_ops: Callable, linear: PackedLinear, x: Tensor, threads: int) -> Tensor:
     rows, inputs = x.shape
     pool, step_args = thread_pool(threads), np.zeros(1, STEP_ARGS)
-    source = torch.zeros(rows, padded(inputs))
+    source = torch.zeros(rows, padded_size(inputs))
     source[:, :inputs] = x
-    out = torch.empty(rows, padded(linear.outputs))
+    out = torch.empty(rows, padded_size(linear.outputs))
     scratch = torch.empty(threads, rows * BYTES_OF_INPUT * source.shape[1], dtype=torch.uint8)
     block_counters = np.zeros(1, np.int64)
     for name, value in {

@@ -29,7 +29,7 @@ from dia_demo.kernels.packing import (
     INT5_ZERO,
     INT8,
     block_bytes,
-    padded,
+    padded_size,
 )
 
 FORMATS = {"float32": FLOAT32, "bfloat16": BFLOAT16, "int8": INT8, "int4": INT4, "int5": INT5}
@@ -64,11 +64,11 @@ class PackedLinear(nn.Module):
     def from_weight(cls, weight_NK: Tensor, precision: str) -> PackedLinear:
         """Pack a weight [outputs, inputs] of any floating-point type."""
         outputs, inputs = weight_NK.shape
-        whole, size = padded(outputs), block_bytes(FORMATS[precision], inputs)
+        whole, size = padded_size(outputs), block_bytes(FORMATS[precision], inputs)
         blocks = torch.empty((whole // BLOCK, size), dtype=torch.uint8)
         for first in range(0, whole, PACKED_AT_ONCE):
             part = weight_NK[first : first + PACKED_AT_ONCE]
-            missing = padded(len(part)) - len(part)
+            missing = padded_size(len(part)) - len(part)
             part = nn.functional.pad(part, (0, 0, 0, missing)).contiguous()
             packed = _PACK[precision](part)
             blocks[first // BLOCK : first // BLOCK + len(packed)] = packed

@@ -159,7 +159,7 @@ class Queue:
                     ticket.has_begun = not ticket.is_open
                     self._call_next()
                     return
-                waiting = self._waiting(ticket, line, shares)
+                waiting = self._waiting_event(ticket, line, shares)
             yield waiting
             if ticket.called.wait(POSITION_SECONDS):
                 ticket.called.clear()
@@ -183,7 +183,7 @@ class Queue:
         with self._lock:
             if ticket.has_begun:
                 return None
-            return self._waiting(ticket, self._check(ticket), shares=True)
+            return self._waiting_event(ticket, self._check(ticket), shares=True)
 
     # -- the turns of the scheduler --------------------------------------------------------------
 
@@ -261,7 +261,7 @@ class Queue:
             shares and all(each.is_open and each.runtime == ticket.runtime for each in self._active)
         )
 
-    def _waiting(self, ticket: Ticket, line: Sequence[Ticket], shares: bool) -> Waiting:
+    def _waiting_event(self, ticket: Ticket, line: Sequence[Ticket], shares: bool) -> Waiting:
         position = line.index(ticket) + 1
         # Whoever is further back would be misled.
         return Waiting(position, self._time_until(shares) if position == 1 else None)

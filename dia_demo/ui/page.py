@@ -145,7 +145,7 @@ def _stores(synthesis: Synthesis) -> tuple[History, ComparisonStore]:
     """What is kept on this machine: a quarter of the space for takes, the rest for comparisons."""
     settings = synthesis.settings
     history = History(settings.kept_folder, settings.kept_bytes // 4)
-    return history, ComparisonStore.of(synthesis)
+    return history, ComparisonStore.for_synthesis(synthesis)
 
 
 def page_options() -> dict[str, Any]:

@@ -132,7 +132,7 @@ def test_a_save_that_fails_is_one_warning(monkeypatch, caplog, tmp_path):
 @pytest.mark.long
 def test_compiled_code_that_is_damaged_is_compiled_again(tmp_path):
     """Two processes: the second finds what the first left, cut short as a full disk leaves it."""
-    code = "from dia_demo.kernels.matmul.linear import padded; print(padded(65))"
+    code = "from dia_demo.kernels.matmul.linear import padded_size; print(padded_size(65))"
     for _ in range(2):
         assert run_python(code, cache=tmp_path).stdout == "128\n"
         files = [file for kind in ("nbi", "nbc") for file in tmp_path.rglob(f"*.{kind}")]

@@ -41,7 +41,7 @@ def comparison_of(tmp_path):
 def test_an_old_comparison_goes_on_where_it_was(comparison_of):
     old = comparison_of("preference")
     assert old.result().open and old.result().voted == 3 and not old.is_unblinded
-    assert not old.failed() and all(trial.made for trial in old.plan.trials)
+    assert not old.failed_takes() and all(trial.made for trial in old.plan.trials)
     waiting = old.next_trial()
     old.vote(waiting.id, "B", {"A": 9.0, "B": 9.0})
     overall = old.result().overall
@@ -60,7 +60,7 @@ def test_a_vote_after_two_seconds_of_listening_still_counts(comparison_of):
 def test_the_sides_of_an_old_comparison_are_read(comparison_of):
     old = comparison_of("preference")
     old.reveal()
-    pairs = old.revealed()
+    pairs = old.revealed_pairs()
     assert ["".join(pair.heard) for pair in pairs][:3] == ["BA", "BA", "AB"]
     assert [pair.vote.winner if pair.vote else None for pair in pairs] == ["B", "", "B", None]
     assert pairs[0].vote.note == "=a note, with comma"
@@ -73,7 +73,7 @@ def test_an_old_abx_test_has_its_result(comparison_of):
     old = comparison_of("abx")
     assert old.is_unblinded and old.result().overall.rate == 0.25
     assert [setting.speed for setting in old.plan.settings] == [1.0, 1.2]
-    assert {pair.x for pair in old.revealed()} <= {"A", "B"}
+    assert {pair.x for pair in old.revealed_pairs()} <= {"A", "B"}
 
 
 def test_an_old_take_fills_the_form():

@@ -123,7 +123,7 @@ class Studio:
 
 def joined(run: DialogueRun) -> Dialogue:
     """The whole of a run that has ended."""
-    pieces = list(JoinedSound(run).ready())
+    pieces = list(JoinedSound(run).ready_pieces())
     rate = pieces[0].sample_rate
     chunks = run.plan.chunks
     return Dialogue(

@@ -32,7 +32,7 @@ from dia_demo.kernels.mimi_step import (
     UPSAMPLE,
     run_mimi,
 )
-from dia_demo.kernels.packing import BLOCK, padded
+from dia_demo.kernels.packing import BLOCK, padded_size
 from dia_demo.kernels.thread_pool import thread_pool, yield_core
 from dia_demo.model.cpu_model import torch_threads
 
@@ -67,7 +67,7 @@ class CompiledMimiDecoder:
 
     def new_state(self) -> CompiledState:
         """The state of a stream at its beginning."""
-        return CompiledState(torch.zeros(self._history), AttentionCache.of(self._config))
+        return CompiledState(torch.zeros(self._history), AttentionCache.from_config(self._config))
 
     def __call__(self, codes_TC: Tensor, state: CompiledState) -> Tensor:
         """Feed the stream's next frames, at most `most_frames`; returns their samples [N]."""
@@ -159,8 +159,8 @@ class _Program:
     def _build(self) -> _Buffer:
         """Add the operations of the layers; returns the buffer of the samples."""
         config, vectors = self._config, self._weights.vectors
-        sums = self._buffer(1, padded(2 * config.codebook_dim))
-        frames = self._buffer(1, padded(config.hidden_size), kept=1)
+        sums = self._buffer(1, padded_size(2 * config.codebook_dim))
+        frames = self._buffer(1, padded_size(config.hidden_size), kept=1)
         x = self._buffer(STRIDE, frames.width, kept=config.kernel_size - 1)
         self._add(SUM_CODES, sums, count=config.codebook_dim)
         self._add_linear("quantizer", sums, frames)
@@ -175,8 +175,11 @@ class _Program:
         config = self._config
         heads = config.num_attention_heads * config.head_dim
         normed = self._buffer(STRIDE, x.width)
-        qkv, mixed = self._buffer(STRIDE, padded(3 * heads)), self._buffer(STRIDE, padded(heads))
-        inner = self._buffer(STRIDE, padded(config.intermediate_size))
+        qkv, mixed = (
+            self._buffer(STRIDE, padded_size(3 * heads)),
+            self._buffer(STRIDE, padded_size(heads)),
+        )
+        inner = self._buffer(STRIDE, padded_size(config.intermediate_size))
         for number in range(config.num_hidden_layers):
             name = f"decoder_transformer.layers.{number}"
             self._add_norm(f"{name}.input_layernorm", x, normed)
@@ -192,13 +195,13 @@ class _Program:
         config, name = self._config, "decoder.layers"
         stages, rows = len(config.upsampling_ratios), STRIDE
         width = config.num_filters * 2**stages
-        active = self._buffer(rows, padded(width), kept=1)
+        active = self._buffer(rows, padded_size(width), kept=1)
         self._add_linear(f"{name}.0", x, active, activation=ELU, active=active)
         for stage, ratio in enumerate(config.upsampling_ratios):
             rows, width, x = ratio * rows, width // 2, active
             transposed, unit = f"{name}.{3 * stage + 2}", f"{name}.{3 * stage + 3}.block"
             after = config.last_kernel_size - 1 if stage == stages - 1 else 1
-            raw, inner = self._buffer(rows, padded(width)), self._result_of(f"{unit}.1", rows)
+            raw, inner = self._buffer(rows, padded_size(width)), self._result_of(f"{unit}.1", rows)
             active = self._buffer(rows, raw.width, kept=config.residual_kernel_size - 1)
             self._add_linear(transposed, x, raw, activation=ELU, active=active)
             self._add_linear(f"{unit}.1", active, inner, activation=ELU, active=inner)

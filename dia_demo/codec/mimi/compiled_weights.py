@@ -11,7 +11,7 @@ from torch.nn import functional
 
 from dia_demo.codec.mimi.config import STRIDE
 from dia_demo.codec.mimi.weights import StoredMimi, codebook_names, layer_linears
-from dia_demo.kernels.packing import BLOCK, padded
+from dia_demo.kernels.packing import BLOCK, padded_size
 from dia_demo.model.packed_linear import PackedLinear
 
 
@@ -91,7 +91,7 @@ class CompiledWeights:
         """
         weight_IOK = self._stored.read(f"{name}.conv.weight")
         stride, outputs = weight_IOK.shape[-1] // 2, weight_IOK.shape[1]
-        missing = padded(outputs) - outputs
+        missing = padded_size(outputs) - outputs
         # [I, O, tap, stride] to [stride, O, tap, I]; the first tap is the older input's.
         taps = weight_IOK.unflatten(-1, (2, stride)).flip(2).permute(3, 1, 2, 0)
         taps = functional.pad(taps, (0, 0, 0, 0, 0, missing))
@@ -107,9 +107,9 @@ class CompiledWeights:
         width: int | None = None,
     ) -> None:
         outputs, rows, inputs = weight_ORI.shape
-        width = padded(inputs) if width is None else width
+        width = padded_size(inputs) if width is None else width
         spread = functional.pad(weight_ORI, (0, width - inputs)).flatten(1)
-        bias = torch.zeros(padded(outputs))
+        bias = torch.zeros(padded_size(outputs))
         if bias_O is not None:
             bias[:outputs] = bias_O
         packed = PackedLinear.from_weight(spread, self._precision)

@@ -16,7 +16,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from dia_demo.codec.mimi.config import STRIDE, MimiConfig
-from dia_demo.codec.mimi.transformer import AttentionCache, StreamingTransformer, rounded
+from dia_demo.codec.mimi.transformer import AttentionCache, StreamingTransformer, round_weight
 from dia_demo.codec.mimi.weights import StoredMimi, codebook_names
 from dia_demo.model.cpu_model import torch_threads
 
@@ -44,7 +44,7 @@ class TorchMimiDecoder:
 
     def new_state(self) -> MimiState:
         """The state of a stream at its beginning."""
-        return MimiState(AttentionCache.of(self._config))
+        return MimiState(AttentionCache.from_config(self._config))
 
     def __call__(self, codes_TC: Tensor, state: MimiState) -> Tensor:
         """Feed the stream's next frames, at most `most_frames`; returns their samples [N]."""
@@ -65,7 +65,7 @@ class _SplitQuantizer:
             tables += [stored.codebook(codebook) for codebook in codebooks]
             projections.append(stored.read(f"{name}.output_proj.weight").flatten(1))
         self._tables_CVD = torch.stack(tables)
-        self._projection = rounded(torch.cat(projections, dim=1), precision).t()
+        self._projection = round_weight(torch.cat(projections, dim=1), precision).t()
 
     def __call__(self, codes_TC: Tensor) -> Tensor:
         vectors = [table[codes_TC[:, c]] for c, table in enumerate(self._tables_CVD)]
@@ -93,7 +93,7 @@ class _Convolution:
     """A causal convolution of a stream, after an ELU where there is one."""
 
     def __init__(self, stored: StoredMimi, name: str, precision: str, has_elu: bool) -> None:
-        self._weight_OIK = rounded(stored.read(f"{name}.conv.weight"), precision)
+        self._weight_OIK = round_weight(stored.read(f"{name}.conv.weight"), precision)
         self._bias_O = stored.read(f"{name}.conv.bias")
         self._has_elu = has_elu
 
@@ -108,7 +108,7 @@ class _ConvTranspose:
     input depend on it and the one before."""
 
     def __init__(self, stored: StoredMimi, name: str, precision: str) -> None:
-        self._weight_IOK = rounded(stored.read(f"{name}.conv.weight"), precision)
+        self._weight_IOK = round_weight(stored.read(f"{name}.conv.weight"), precision)
         self._bias_O = stored.read(f"{name}.conv.bias")
         self._stride = self._weight_IOK.shape[2] // 2
 

@@ -60,15 +60,15 @@ class MimiEncoder:
         for number in range(config.num_hidden_layers):
             name = f"encoder_transformer.layers.{number}"
             x_TC = x_TC + self._attend(
-                name, self._normed(f"{name}.input", x_TC), rotary, is_visible
+                name, self._normalize(f"{name}.input", x_TC), rotary, is_visible
             )
-            inner = self._normed(f"{name}.post_attention", x_TC)
+            inner = self._normalize(f"{name}.post_attention", x_TC)
             inner = functional.gelu(inner @ self._weights[f"{name}.mlp.fc1.weight"].t())
             inner = inner @ self._weights[f"{name}.mlp.fc2.weight"].t()
             x_TC = x_TC + self._weights[f"{name}.mlp_layer_scale.scale"] * inner
         return x_TC
 
-    def _normed(self, name: str, x_TC: Tensor) -> Tensor:
+    def _normalize(self, name: str, x_TC: Tensor) -> Tensor:
         weight, bias = (self._weights[f"{name}_layernorm.{end}"] for end in ("weight", "bias"))
         return functional.layer_norm(x_TC, x_TC.shape[1:], weight, bias, self._config.norm_eps)
 

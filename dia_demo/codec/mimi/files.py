@@ -31,15 +31,15 @@ def find_mimi(
     except Exception as error:  # The hub's errors share no base class.
         reason = (str(error).strip() or type(error).__name__).splitlines()[0]
         if not allow_download or is_offline_mode():
-            raise _missing(reason) from error
+            raise _missing_error(reason) from error
     try:
         return (yield from fetch_source(MIMI_NAME))
     except Exception as error:
         reason = (str(error).strip() or type(error).__name__).splitlines()[0]
-        raise _missing(reason) from error
+        raise _missing_error(reason) from error
 
 
-def _missing(reason: str) -> InputError:
+def _missing_error(reason: str) -> InputError:
     return InputError(
         f"The audio codec Mimi ({MIMI_NAME}) is not on this machine ({reason[:200]}). Connect to "
         f"the internet once, or put its {' and '.join(HUB_FILES)} into the folder codec of the "

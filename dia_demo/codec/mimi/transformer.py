@@ -39,7 +39,7 @@ class AttentionCache:
         return config.sliding_window + _SPARE
 
     @classmethod
-    def of(cls, config: MimiConfig) -> AttentionCache:
+    def from_config(cls, config: MimiConfig) -> AttentionCache:
         """That of a stream at its beginning."""
         heads = config.num_attention_heads, cls.capacity(config), config.head_dim
         shape = config.num_hidden_layers, 2, *heads
@@ -90,7 +90,7 @@ class _Layer:
         self._heads, self._window = config.num_attention_heads, config.sliding_window
         self._hidden, self._eps = (config.hidden_size,), config.norm_eps
         self._weights = {
-            part: rounded(weight_OI, precision).t()
+            part: round_weight(weight_OI, precision).t()
             for part, weight_OI in layer_linears(stored, name).items()
         }
         self._norms = {
@@ -102,11 +102,11 @@ class _Layer:
         self, x_TC: Tensor, kv: Tensor, filled: int, rotary: tuple[Tensor, Tensor]
     ) -> Tensor:
         """filled: the positions in the cache before these."""
-        x_TC = x_TC + self._attend(self._normed(x_TC, "input"), kv, filled, rotary)
-        inner = functional.gelu(self._normed(x_TC, "post_attention") @ self._weights["fc1"])
+        x_TC = x_TC + self._attend(self._normalize(x_TC, "input"), kv, filled, rotary)
+        inner = functional.gelu(self._normalize(x_TC, "post_attention") @ self._weights["fc1"])
         return x_TC + inner @ self._weights["fc2"]
 
-    def _normed(self, x_TC: Tensor, norm: str) -> Tensor:
+    def _normalize(self, x_TC: Tensor, norm: str) -> Tensor:
         return functional.layer_norm(x_TC, self._hidden, *self._norms[norm], self._eps)
 
     def _attend(
@@ -127,7 +127,7 @@ class _Layer:
         return mixed_HTK.transpose(0, 1).flatten(1) @ self._weights["out"]
 
 
-def rounded(weight: Tensor, precision: str) -> Tensor:
+def round_weight(weight: Tensor, precision: str) -> Tensor:
     """A weight as it is stored in a precision, in float32."""
     return weight.bfloat16().float() if precision == "bfloat16" else weight
 

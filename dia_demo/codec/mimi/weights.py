@@ -72,16 +72,16 @@ def layer_linears(stored: StoredMimi, name: str) -> dict[str, Tensor]:
     """The linears [O, I] of a layer of a transformer, those after which it is scaled with their
     scale."""
 
-    def scaled(part: str, which: str) -> Tensor:
+    def read_scaled(part: str, which: str) -> Tensor:
         scale_O = stored.read(f"{name}.{part}_layer_scale.scale")
         return scale_O[:, None] * stored.read(f"{name}.{part}.{which}.weight")
 
     parts = [stored.read(f"{name}.self_attn.{part}_proj.weight") for part in "qkv"]
     return {
         "qkv": torch.cat(parts),
-        "out": scaled("self_attn", "o_proj"),
+        "out": read_scaled("self_attn", "o_proj"),
         "fc1": stored.read(f"{name}.mlp.fc1.weight"),
-        "fc2": scaled("mlp", "fc2"),
+        "fc2": read_scaled("mlp", "fc2"),
     }
 
 

@@ -27,15 +27,15 @@ class SideThreads:
 
     def is_free(self, key: int) -> bool:
         """Whether work of this key would begin at once; never without threads."""
-        return bool(self._threads) and self._of(key).is_idle
+        return bool(self._threads) and self._thread_for(key).is_idle
 
     def has_room(self, key: int) -> bool:
         """Whether work of this key would begin soon; never without threads."""
-        return bool(self._threads) and self._of(key).has_room
+        return bool(self._threads) and self._thread_for(key).has_room
 
     def submit(self, key: int, work: Callable[[], None], deadline: float = inf) -> None:
         """Do this work before that of others with later deadlines. It must not raise."""
-        self._of(key).submit(work, deadline)
+        self._thread_for(key).submit(work, deadline)
 
     def close(self) -> None:
         """Wait until everything that was submitted is done, and end the threads; the next work
@@ -43,7 +43,7 @@ class SideThreads:
         for thread in self._threads:
             thread.close()
 
-    def _of(self, key: int) -> _SideThread:
+    def _thread_for(self, key: int) -> _SideThread:
         return self._threads[key % len(self._threads)]
 
 

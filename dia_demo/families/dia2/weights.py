@@ -18,12 +18,12 @@ def temporal_weights(config: ModelConfig) -> int:
     d = config.decoder
     attention = (2 * d.num_heads + 2 * d.num_kv_heads) * d.head_dim * d.hidden_size
     layer = attention + 3 * d.hidden_size * d.intermediate_size
-    return d.num_layers * layer + (_of(config).actions + d.vocab_size) * d.hidden_size
+    return d.num_layers * layer + (_dia2_config(config).actions + d.vocab_size) * d.hidden_size
 
 
 def depth_weights(config: ModelConfig) -> int:
     """The weights of the depth transformer's linears, each counted once."""
-    config = _of(config)
+    config = _dia2_config(config)
     d, depth = config.decoder, config.depth
     attention = 4 * depth.num_heads * depth.head_dim * depth.hidden_size
     layer = len(depth.sets) * attention + 3 * depth.hidden_size * depth.intermediate_size
@@ -40,12 +40,12 @@ def step_weights(config: ModelConfig) -> int:
 
 def text_weights(config: ModelConfig) -> int:
     """The weights that the text's table is multiplied with."""
-    return 2 * _of(config).text_width * config.decoder.hidden_size
+    return 2 * _dia2_config(config).text_width * config.decoder.hidden_size
 
 
 def tables(config: ModelConfig) -> int:
     """The weights of the tables of text and audio."""
-    config = _of(config)
+    config = _dia2_config(config)
     d = config.decoder
     audio = d.vocab_size * (d.num_channels * d.hidden_size)
     audio += d.vocab_size * config.stages * config.depth.hidden_size
@@ -81,7 +81,7 @@ def codec_bytes(codec: CodecFormat) -> int:
     return CODEC
 
 
-def _of(config: ModelConfig) -> Dia2Config:
+def _dia2_config(config: ModelConfig) -> Dia2Config:
     return cast(Dia2Config, config)
 
 

@@ -156,7 +156,7 @@ def _dot_sums(simd, line, xs, x_sums, x_scales, scales) -> list[ir.Value]:
             totals[row] = builder.add(totals[row], part)
     if not at_once:
         totals = [
-            builder.sub(total, _above(simd, x_sums[row], scales))
+            builder.sub(total, _zero_point_correction(simd, x_sums[row], scales))
             for row, total in enumerate(totals)
         ]
     return [
@@ -181,7 +181,7 @@ def _half_avx2(simd: SimdBuilder, weights, inputs, scale) -> ir.Value:
     return builder.add(*parts)
 
 
-def _above(simd: SimdBuilder, x_sums: ir.Value, scales) -> ir.Value:
+def _zero_point_correction(simd: SimdBuilder, x_sums: ir.Value, scales) -> ir.Value:
     """What a group's sums are too large by, because its weights are INT5_ZERO above their value."""
     builder = simd.builder
     low, high = (simd.load(simd.at(x_sums, 4 * half), I32) for half in (0, 1))

@@ -19,7 +19,7 @@ CHUNK = 1024
 # One block in this many is assigned to no thread beforehand: threads that finish early take it.
 UNASSIGNED_SHARE = 4
 
-padded = compiled()(packing.padded)
+padded_size = compiled()(packing.padded_size)
 block_bytes = compiled()(packing.block_bytes)
 
 
@@ -72,7 +72,7 @@ def linear_share(
     Most blocks are assigned to threads beforehand. Threads take the last blocks one by one as they
     finish, since cores are not equally fast.
     """
-    blocks = padded(op.outputs) // BLOCK
+    blocks = padded_size(op.outputs) // BLOCK
     assigned = blocks - blocks // UNASSIGNED_SHARE if args.threads > 1 else blocks
     block = assigned * thread_index // args.threads
     end = assigned * (thread_index + 1) // args.threads
@@ -93,7 +93,7 @@ def linear_share(
 def _compute_block(precision, use_dot, op, weights, x, x_stride, quantized, rows, out):
     """Compute one block; `weights` and `out` are its addresses."""
     inputs, stride = op.inputs, op.out_stride
-    groups = padded(inputs) // GROUP
+    groups = padded_size(inputs) // GROUP
     if op.overwrite:
         for row in range(rows):
             out_row = carray(float32_at(out + row * stride), BLOCK)
@@ -124,7 +124,7 @@ def quantize_activations(precision, x, x_stride, inputs, rows, quantized):
 
     For BFLOAT16, bfloat16 in whole groups; else int8, then its scales, then its sums.
     """
-    groups = padded(inputs) // GROUP
+    groups = padded_size(inputs) // GROUP
     if precision == BFLOAT16:
         for row in range(rows):
             source = carray(float32_at(x + row * x_stride), GROUP * groups)

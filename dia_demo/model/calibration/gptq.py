@@ -16,7 +16,7 @@ from collections.abc import Generator, Iterator
 import torch
 from torch import Tensor, nn
 
-from dia_demo.kernels.packing import HALF, padded
+from dia_demo.kernels.packing import HALF, padded_size
 from dia_demo.model.packed_linear import (
     GRIDS,
     Grid,
@@ -44,18 +44,18 @@ def quantize(
     the arguments.
     """
     inputs, outputs = weight_KN.shape
-    missing = padded(inputs) - inputs
-    weight_KN = nn.functional.pad(weight_KN, (0, padded(outputs) - outputs, 0, missing))
+    missing = padded_size(inputs) - inputs
+    weight_KN = nn.functional.pad(weight_KN, (0, padded_size(outputs) - outputs, 0, missing))
     x_SK = nn.functional.pad(x_SK.float(), (0, missing))
     order_K = _rounding_order(x_SK)
     rounding = _Rounding(weight_KN[order_K].contiguous(), x_SK[:, order_K], GRIDS[precision])
     yield 0.0
     rounds = [rounding.round_part, *[rounding.improve_part] * SWEEPS]
     for number, round_part in enumerate(rounds):
-        for start in range(0, padded(inputs), AT_ONCE):
-            end = min(start + AT_ONCE, padded(inputs))
+        for start in range(0, padded_size(inputs), AT_ONCE):
+            end = min(start + AT_ONCE, padded_size(inputs))
             round_part(slice(start, end))
-            yield (number + end / padded(inputs)) / len(rounds)
+            yield (number + end / padded_size(inputs)) / len(rounds)
     return PackedLinear(rounding.blocks(order_K.argsort()), precision, outputs, inputs)
 
 

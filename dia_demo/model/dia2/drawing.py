@@ -29,7 +29,7 @@ def draw(
     conditional = logits[0]
     if len(logits) == 2:
         conditional = np.where(
-            _allowed(logits[0], logits[1], drawing.cfg_scale), conditional, -np.inf
+            _guidance_mask(logits[0], logits[1], drawing.cfg_scale), conditional, -np.inf
         )
     if excluded:
         conditional = conditional.copy()
@@ -44,7 +44,7 @@ def draw(
     return int(order[min(place, np.flatnonzero(likely)[-1])])
 
 
-def _allowed(cond: np.ndarray, uncond: np.ndarray, scale: float) -> np.ndarray:
+def _guidance_mask(cond: np.ndarray, uncond: np.ndarray, scale: float) -> np.ndarray:
     """Which codes guidance allows, bool [V]: those whose guided logits are among the largest. The
     order of the operations is that of torch.lerp, because equal logits decide about a code."""
     weight, difference = np.float32(scale), cond - uncond

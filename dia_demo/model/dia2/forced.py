@@ -56,7 +56,7 @@ class Recorder:
     ) -> tuple[Tensor, Tensor]:
         """As of the model."""
         slot = 0
-        for recording in self._of(caches):
+        for recording in self._recordings_of(caches):
             recording.text.append(text_B2[slot : slot + recording.branches].clone())
             recording.codes.append(codes_BC[slot].clone())
             slot += recording.branches
@@ -67,11 +67,13 @@ class Recorder:
     ) -> np.ndarray:
         """As of the model."""
         drawn = self._model.depth(first_R, uniforms_RN, drawing, caches)
-        for recording, first, others in zip(self._of(caches), first_R, drawn, strict=True):
+        for recording, first, others in zip(
+            self._recordings_of(caches), first_R, drawn, strict=True
+        ):
             recording.drawn.append(np.concatenate([[first], others]))
         return drawn
 
-    def _of(self, caches: Sequence[StepCache]) -> list[FrameRecording]:
+    def _recordings_of(self, caches: Sequence[StepCache]) -> list[FrameRecording]:
         # The caches are kept, so that no other one gets the identity of one of them.
         for cache in caches:
             self._recordings.setdefault(id(cache), (cache, FrameRecording(cache.branches)))

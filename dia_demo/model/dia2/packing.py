@@ -80,7 +80,7 @@ def bring_together(depth: Depth) -> None:
     A set of them stays in the cache for all stages of a frame: nothing else lies between, and few
     entries of the processor's table of pages cover it.
     """
-    linears = [linear for linear in _in_order(depth) if isinstance(linear, PackedLinear)]
+    linears = [linear for linear in _ordered_linears(depth) if isinstance(linear, PackedLinear)]
     sizes = [-(-linear.nbytes // LINE) * LINE for linear in linears]
     memory = _huge_pages(sum(sizes))
     start = 0
@@ -90,7 +90,7 @@ def bring_together(depth: Depth) -> None:
         start += size
 
 
-def _in_order(depth: Depth) -> Iterator[nn.Module]:
+def _ordered_linears(depth: Depth) -> Iterator[nn.Module]:
     for name in depth.depformer_in:
         for layer in depth.layers:
             yield layer.self_attention.in_proj[name]

@@ -28,7 +28,7 @@ from dia_demo.checkpoint_files import COPY_AGAIN, fingerprint, header_sha256, re
 from dia_demo.config import ModelConfig
 from dia_demo.errors import InputError
 from dia_demo.files import ABANDONED_SECONDS, PART, cache_folder, write_atomic
-from dia_demo.kernels.packing import BLOCK, block_bytes, padded
+from dia_demo.kernels.packing import BLOCK, block_bytes, padded_size
 from dia_demo.model.dia import Dia
 from dia_demo.model.linear import step_linears
 from dia_demo.model.packed_linear import FORMATS, PackedLinear
@@ -136,7 +136,7 @@ def _assign(
     modules = dict(model.named_modules())
     for name, (linear_precision, outputs, inputs) in linears.items():
         blocks, linear = state.pop(name), modules[name]
-        size = (padded(outputs) // BLOCK, block_bytes(FORMATS[linear_precision], inputs))
+        size = (padded_size(outputs) // BLOCK, block_bytes(FORMATS[linear_precision], inputs))
         is_this = isinstance(linear, nn.Linear) and linear.weight.shape == (outputs, inputs)
         if not is_this or blocks.dtype != torch.uint8 or blocks.shape != size:
             raise ValueError(f"{name} has a wrong shape")

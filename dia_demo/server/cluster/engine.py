@@ -54,7 +54,9 @@ class ClusterEngine:
         run = uuid.uuid4().hex
         rows = [
             _RowOfRun(
-                self._replicas, index, (PlainRequest.of(request), run, visitor, in_int8_meanwhile)
+                self._replicas,
+                index,
+                (PlainRequest.from_request(request), run, visitor, in_int8_meanwhile),
             )
             for index, request in enumerate(requests)
         ]

@@ -69,7 +69,7 @@ def compare_router(synthesis: Synthesis) -> APIRouter:
     """The routes of an application whose speech `synthesis` makes; they need a token where there
     are any."""
     settings = synthesis.settings
-    own = OwnTests(PanelStore.of(settings), ComparisonStore.of(synthesis))
+    own = OwnTests(PanelStore.from_settings(settings), ComparisonStore.for_synthesis(synthesis))
     router = APIRouter(dependencies=[Depends(require_token)])
     CompareRoutes(TestJobs(own)).add_to(router)
     return router
@@ -86,7 +86,7 @@ class CompareRoutes:
         router.post(ROUTE, status_code=202)(self.order)
         router.get(f"{ROUTE}/{{test}}")(self.look)
         for name, change in (("close", Panel.close), ("open", Panel.reopen)):
-            router.post(f"{ROUTE}/{{test}}/{name}")(self._changing(change))
+            router.post(f"{ROUTE}/{{test}}/{name}")(self._change_handler(change))
         router.post(f"{ROUTE}/{{test}}/reveal")(self.reveal)
         router.get(f"{ROUTE}/{{test}}/votes", response_class=Response)(self.votes)
         router.get(f"{ROUTE}/{{test}}/report", response_class=Response)(self.report)
@@ -158,7 +158,7 @@ class CompareRoutes:
         await to_thread.run_sync(self._own.panels.delete, key_of(request), test)
         return {"id": test, "deleted": True}
 
-    def _changing(self, change: Callable[[Panel], object]) -> Callable:
+    def _change_handler(self, change: Callable[[Panel], object]) -> Callable:
         async def changed(test: str, request: Request) -> dict[str, Any]:
             panel = await self._panel(test, request)
             await to_thread.run_sync(change, panel)

@@ -46,7 +46,7 @@ _HEADERS = {
 def listening_router(settings: Settings) -> APIRouter:
     """The routes of the panel tests that are kept on this server."""
     router = APIRouter(include_in_schema=False)
-    ListeningRoutes(PanelStore.of(settings)).add_to(router)
+    ListeningRoutes(PanelStore.from_settings(settings)).add_to(router)
     return router
 
 

@@ -106,9 +106,9 @@ class SpeechRoutes:
                     with answer.reader() as reader:
                         data = await reader.all()
                 except ValidationError as error:
-                    return _failed(index, str(first_mistake(error).detail))
+                    return _error_entry(index, str(first_mistake(error).detail))
                 except (DiaDemoError, ApiError) as error:
-                    return _failed(index, str(getattr(error, "detail", error)))
+                    return _error_entry(index, str(getattr(error, "detail", error)))
             audio = base64.b64encode(data).decode()
             media = answer.encoder.content_type
             done = {"index": index, "status": "success", "audio_data": audio, "media_type": media}
@@ -189,5 +189,5 @@ def asker_of(request: HTTPConnection) -> Asker:
     return Asker(visitor.token or visitor.address, owner, repeat_key)
 
 
-def _failed(index: int, message: str) -> dict[str, Any]:
+def _error_entry(index: int, message: str) -> dict[str, Any]:
     return {"index": index, "status": "error", "error": message}

@@ -46,7 +46,7 @@ def write_dialogue(path: Path, run: DialogueRun, figures: Figures) -> None:
                 str(part), "w", rate, 1, kind.encoding, format=kind.container
             ) as file:
                 write_tags(file, "Dia dialogue", figures.model, comment)
-                for samples in _resampled(run, notice, figures.sample_rate, rate):
+                for samples in _resample(run, notice, figures.sample_rate, rate):
                     file.write(samples)
             with open(part, "r+b") as whole:
                 append_xmp(whole, figures.model)
@@ -60,7 +60,7 @@ def write_dialogue(path: Path, run: DialogueRun, figures: Figures) -> None:
 
 def words_of_run(run: DialogueRun) -> list[TimedWord]:
     """The words of the whole with their times."""
-    return [word for piece in JoinedSound(run).ready() for word in piece.words]
+    return [word for piece in JoinedSound(run).ready_pieces() for word in piece.words]
 
 
 def notice_of(run: DialogueRun, sample_rate: int) -> np.ndarray:
@@ -76,7 +76,7 @@ def words_in_file(run: DialogueRun) -> list[TimedWord]:
 
 def joined_samples(run: DialogueRun) -> np.ndarray:
     """The whole in memory, float32 [n]."""
-    pieces = [piece.samples for piece in JoinedSound(run).ready()]
+    pieces = [piece.samples for piece in JoinedSound(run).ready_pieces()]
     return np.concatenate([np.zeros(0, np.float32), *pieces])
 
 
@@ -134,7 +134,10 @@ def whole_figures(run: DialogueRun, wall_seconds: float, first_audio: float | No
     attempts = [
         attempt.figures for chunk in run.plan.chunks for attempt in run.attempts[chunk.index]
     ]
-    audio = sum(len(piece.samples) for piece in JoinedSound(run).ready()) / attempts[0].sample_rate
+    audio = (
+        sum(len(piece.samples) for piece in JoinedSound(run).ready_pieces())
+        / attempts[0].sample_rate
+    )
     return replace(
         attempts[0],
         audio_seconds=audio,
@@ -153,14 +156,12 @@ def whole_figures(run: DialogueRun, wall_seconds: float, first_audio: float | No
     )
 
 
-def _resampled(
-    run: DialogueRun, notice: np.ndarray, rate: int, wanted: int
-) -> Iterator[np.ndarray]:
+def _resample(run: DialogueRun, notice: np.ndarray, rate: int, wanted: int) -> Iterator[np.ndarray]:
     """The notice and the whole as int16 at the wanted rate, piece by piece."""
     import soxr
 
     stream = soxr.ResampleStream(rate, wanted, 1, dtype="int16") if rate != wanted else None
-    for sound in chain([notice], (piece.samples for piece in JoinedSound(run).ready())):
+    for sound in chain([notice], (piece.samples for piece in JoinedSound(run).ready_pieces())):
         samples = to_int16(sound)
         yield samples if stream is None else stream.resample_chunk(samples)
     if stream is not None:

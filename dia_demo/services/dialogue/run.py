@@ -132,9 +132,9 @@ class DialogueRun:
         sound = JoinedSound(self)
         try:
             while True:
-                yield from (piece.event for piece in sound.ready())
+                yield from (piece.event for piece in sound.ready_pieces())
                 if cancel.is_set():
-                    yield from (piece.event for piece in sound.unfinished())
+                    yield from (piece.event for piece in sound.unfinished_piece())
                     yield DialogueStopped(self.made, len(self.plan.chunks))
                     return
                 if not (wave := self._next_wave()):
@@ -146,7 +146,7 @@ class DialogueRun:
                         if isinstance(event, DialogueFailed):
                             return
                         if isinstance(event, ChunkFinished):
-                            yield from (piece.event for piece in sound.ready())
+                            yield from (piece.event for piece in sound.ready_pieces())
         except RunError as error:
             yield DialogueFailed(str(error), self.made, len(self.plan.chunks))
 
@@ -311,7 +311,7 @@ class JoinedSound:
         self._joiner = Joiner(plan.info.frames_per_second, plan.request.speed)
         self._waiting = list(plan.chunks)
 
-    def ready(self) -> Iterator[JoinedPiece]:
+    def ready_pieces(self) -> Iterator[JoinedPiece]:
         """The pieces that were not returned before; at last the silence at the end."""
         plan = self._run.plan
         while self._waiting and self._run.is_done(self._waiting[0]):
@@ -326,7 +326,7 @@ class JoinedSound:
                 start = self._joiner.position / rate
                 yield JoinedPiece(self._joiner.finish(plan.script.pause), rate, start)
 
-    def unfinished(self) -> Iterator[JoinedPiece]:
+    def unfinished_piece(self) -> Iterator[JoinedPiece]:
         """What was made of the next chunk before it was stopped, if anything."""
         if self._waiting and (take := self._run.store.read_stopped(self._waiting[0].index)):
             rate = take.sample_rate

@@ -73,7 +73,7 @@ class DialogueStore:
         }
         if take.places is not None:
             arrays["places"] = take.places
-        with self._writing():
+        with self._wrap_write_errors():
             self.folder.mkdir(parents=True, exist_ok=True)
             with write_atomic(path, sync=True) as part:
                 with open(part, "wb") as file:
@@ -119,7 +119,7 @@ class DialogueStore:
         return self.folder / f"chunk-{chunk:04d}-{attempt}.npz"
 
     @contextmanager
-    def _writing(self) -> Iterator[None]:
+    def _wrap_write_errors(self) -> Iterator[None]:
         try:
             yield
         except OSError as error:

@@ -128,7 +128,7 @@ def _seconds(
     if not frames:
         return before, before
     start, end = frames[0].first / fps, frames[-1].last / fps
-    sounds = np.flatnonzero(sound.within(start, end))
+    sounds = np.flatnonzero(sound.is_sound_between(start, end))
     if len(sounds):
         piece = sound.piece / sound.sample_rate
         start, end = start + int(sounds[0]) * piece, min(end, start + int(sounds[-1] + 1) * piece)

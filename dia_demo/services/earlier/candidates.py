@@ -128,7 +128,7 @@ class CandidateLists:
         """Whether the person has candidates."""
         return str(key) in self._lists
 
-    def of(self, key: object) -> Candidates:
+    def get(self, key: object) -> Candidates:
         """The person's candidates. Raises InputError if there are none."""
         with self._lock:
             candidates = self._lists.get(str(key))

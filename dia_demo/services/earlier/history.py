@@ -155,7 +155,7 @@ class History:
         takes = (self._read(path, labels) for path in self._paths(key))
         return next((take for take in takes if take is not None), None)
 
-    def removed(self, key: str) -> datetime | None:
+    def latest_removal(self, key: str) -> datetime | None:
         """When the latest of the person's takes was generated that was removed to free space."""
         try:
             return _time_of(int((self._home(key) / _REMOVED).read_text()))

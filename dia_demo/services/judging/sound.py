@@ -42,7 +42,7 @@ class Sound:
         """How long it sounds, without its pauses."""
         return int(self.is_sound.sum()) * self.piece / self.sample_rate
 
-    def within(self, start: float, end: float) -> np.ndarray:
+    def is_sound_between(self, start: float, end: float) -> np.ndarray:
         """Which pieces from `start` to `end`, in seconds, are sound."""
         return self.is_sound[self._piece_at(start) : self._piece_at(end)]
 

@@ -154,9 +154,9 @@ class Comparison:
     def running(self) -> bool:
         return self._running.locked()
 
-    def failed(self) -> tuple[TakeSlot, ...]:
+    def failed_takes(self) -> tuple[TakeSlot, ...]:
         """The failed takes; `run` retries them."""
-        return self.plan.failed()
+        return self.plan.failed_takes()
 
     def remove_sound(self, and_voice: bool = False) -> bool:
         """Delete clips and takes, but keep plan and votes: `run` generates the same audio again,
@@ -334,7 +334,7 @@ class Comparison:
         judge = evaluate if self.is_unblinded else interim_result
         return judge(self.plan, self.votes)
 
-    def revealed(self) -> tuple[Revealed, ...]:
+    def revealed_pairs(self) -> tuple[Revealed, ...]:
         """Every completed trial with its sides. Raises InputError while the test is blind."""
         if not self.is_unblinded:
             raise InputError(

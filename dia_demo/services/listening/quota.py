@@ -44,7 +44,7 @@ def enforce_quota(
     remove: deletes a whole comparison. Raises InputError, and removes nothing, if even that would
     not be enough.
     """
-    excess = _used(home) + needed - limit
+    excess = _used_bytes(home) + needed - limit
     if excess <= 0:
         return []
     chosen = []
@@ -89,6 +89,6 @@ def _remove_voice(comparison: Comparison) -> bool:
     return comparison.remove_sound(and_voice=True)
 
 
-def _used(home: Path) -> int:
+def _used_bytes(home: Path) -> int:
     kinds = ("comparisons", "panels")
     return sum(bytes_in(folder) for kind in kinds for folder in home.glob(f"*/{kind}"))

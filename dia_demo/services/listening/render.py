@@ -127,7 +127,7 @@ class Renderer:
 
     def _batches(self) -> list[list[TakeSlot]]:
         """The missing takes by runtime, then in the order of scripts and seeds."""
-        pending = [] if self.plan.is_uploaded else self._pending()
+        pending = [] if self.plan.is_uploaded else self._pending_takes()
         runtimes = [setting.runtime for setting in self.plan.settings]
 
         def runtime(slot: TakeSlot) -> int:
@@ -144,12 +144,12 @@ class Renderer:
             ]
         return batches
 
-    def _pending(self) -> list[TakeSlot]:
+    def _pending_takes(self) -> list[TakeSlot]:
         return [slot for slot in self.plan.slots if slot.state != TakeState.MADE]
 
     def _fail_uploaded(self) -> None:
         """Uploaded clips that are gone cannot be generated."""
-        lost = self._pending() if self.plan.is_uploaded else []
+        lost = self._pending_takes() if self.plan.is_uploaded else []
         if lost:
             changed = [
                 replace(slot, state=TakeState.FAILED, message=slot.message or UPLOADED_ONCE)
@@ -277,7 +277,7 @@ class Renderer:
             phase=self._phase,
             pairs_made=sum(trial.made for trial in plan.trials),
             pairs=len(plan.trials),
-            takes_failed=len(plan.failed()),
+            takes_failed=len(plan.failed_takes()),
             audio_seconds=made,
             realtime_factor=made / wall if made else None,
             left=left,

@@ -64,7 +64,7 @@ class ComparisonStore:
         self._lock = threading.Lock()
 
     @classmethod
-    def of(cls, synthesis: Synthesis) -> ComparisonStore:
+    def for_synthesis(cls, synthesis: Synthesis) -> ComparisonStore:
         """The store of what is kept on this machine: three quarters of the space, beside takes."""
         settings = synthesis.settings
         limit = settings.kept_bytes - settings.kept_bytes // 4
@@ -241,7 +241,7 @@ class ComparisonStore:
         """The takes as a zip of files in the format of a suffix, in the same folder. Raises
         InputError while it is blind, and while it has no takes."""
         comparison = self._get_unblinded(key, identity)
-        if not (pairs := comparison.revealed()):
+        if not (pairs := comparison.revealed_pairs()):
             raise InputError("This comparison has no audio yet: wait for a pair, or press Resume.")
         size = bytes_in(comparison.folder)
         name = f"comparison-{identity}-{suffix.removeprefix('.')}.zip"

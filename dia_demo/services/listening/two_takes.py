@@ -59,7 +59,7 @@ def compare_takes(
     comparison = Comparison.open(folder)
     for _ in comparison.run(synthesis, threading.Event()):
         pass
-    if failed := comparison.failed():
+    if failed := comparison.failed_takes():
         raise RunError(failed[0].message)
     return comparison
 

@@ -81,7 +81,7 @@ class ModelSlot:
             return
         # Two models may not fit into memory together, so the old one is freed first.
         self.unload()
-        with self._metrics.loading(info.name):
+        with self._metrics.count_load(info.name):
             yield from self._load(info, runtime, is_usual)
 
     def _load(self, info: ModelInfo, runtime: RuntimeConfig, is_usual: bool) -> Iterator[Loading]:

@@ -40,7 +40,7 @@ class NoticeSound:
         """The notice and the pause after it, float32 [n] at a rate in Hz; nothing where there is to
         be none. Raises RunError if the sentence cannot be made."""
         if sample_rate not in self._sounds:
-            self._sounds[sample_rate] = self._made(sample_rate)
+            self._sounds[sample_rate] = self._make_samples(sample_rate)
         return self._sounds[sample_rate]
 
     @property
@@ -48,7 +48,9 @@ class NoticeSound:
         """How long it is."""
         return len(self.samples(_RATE)) / _RATE
 
-    def before(self, events: Generator[AnyEvent, None, None]) -> Generator[AnyEvent, None, None]:
+    def prepend_to(
+        self, events: Generator[AnyEvent, None, None]
+    ) -> Generator[AnyEvent, None, None]:
         """The events of a take or a dialogue, with the notice as the first sound. Raises RunError
         as `samples` does."""
         seconds: float | None = None
@@ -63,7 +65,7 @@ class NoticeSound:
                     event = replace(event, start_seconds=event.start_seconds + seconds)
                 yield event
 
-    def _made(self, sample_rate: int) -> np.ndarray:
+    def _make_samples(self, sample_rate: int) -> np.ndarray:
         if self.kind is Notice.OFF:
             return np.zeros(0, np.float32)
         sound = tone(sample_rate) if self.kind is Notice.TONE else self._sentence(sample_rate)

@@ -37,11 +37,11 @@ class FrameWatch:
 
     def step(self, *arguments: Any) -> Any:
         """As of the model."""
-        return _timed(self._model.step, self.temporal, *arguments)
+        return _time_call(self._model.step, self.temporal, *arguments)
 
     def depth(self, *arguments: Any) -> Any:
         """As of the model."""
-        return _timed(self._model.depth, self.depth_seconds, *arguments)
+        return _time_call(self._model.depth, self.depth_seconds, *arguments)
 
     def split(self, frames: Sequence[float], rows: int, position: int, threads: int) -> FrameSplit:
         """The last frames' parts, whose whole times these are. position: steps in the caches."""
@@ -66,7 +66,7 @@ class FrameWatch:
         )
 
 
-def _timed(call: Callable, seconds: list[float], *arguments: Any) -> Any:
+def _time_call(call: Callable, seconds: list[float], *arguments: Any) -> Any:
     began = perf_counter()
     result = call(*arguments)
     seconds.append(perf_counter() - began)
@@ -137,5 +137,5 @@ def drawing_ms(codes: int, rows: int, threads: int) -> float:
 def _best_ms(call: Callable[[], object]) -> float:
     best: list[float] = []
     for _ in range(REPEATS):
-        _timed(call, best)
+        _time_call(call, best)
     return 1000 * min(best)

@@ -97,7 +97,7 @@ class Metrics:
                 self._first_audio.observe(figures.first_audio_seconds)
 
     @contextmanager
-    def loading(self, model: str) -> Iterator[None]:
+    def count_load(self, model: str) -> Iterator[None]:
         """Counts a loading by whether the block raises."""
         try:
             yield

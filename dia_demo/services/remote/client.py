@@ -51,19 +51,21 @@ class EngineClient:
     ) -> Generator[Event, None, None]:
         """See `RemoteEngine`. A lost connection is opened again, and the run goes on."""
         session = cancel.visitor.session if isinstance(cancel, Caller) else ""
-        plain = [PlainRequest.of(request) for request in requests]
+        plain = [PlainRequest.from_request(request) for request in requests]
         order = pack_order(RunOrder(plain, session, in_int8_meanwhile))
 
         def make() -> Generator[Event, None, None]:
             patience = RECONNECT_SECONDS if self._was_reached else 0.0
-            with self._connected(patience, cancel) as connection:
+            with self._connect_with_retries(patience, cancel) as connection:
                 self._was_reached = True
                 yield from _run(connection, order, len(plain), cancel)
 
         yield from continue_elsewhere(make, len(plain))
 
     @contextmanager
-    def _connected(self, seconds: float, cancel: threading.Event) -> Iterator[ClientConnection]:
+    def _connect_with_retries(
+        self, seconds: float, cancel: threading.Event
+    ) -> Iterator[ClientConnection]:
         """A connection; tries for so many seconds. Raises RunError if there is none."""
         latest = time.monotonic() + seconds
         with ExitStack() as stack:

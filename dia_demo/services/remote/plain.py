@@ -46,7 +46,7 @@ class PlainVoice:
     are_words_estimated: bool = False
 
     @classmethod
-    def of(cls, voice: VoicePrompt) -> PlainVoice:
+    def from_voice(cls, voice: VoicePrompt) -> PlainVoice:
         """Raises InputError if its file cannot be read, or is too large."""
         rest = voice.transcript, voice.has_own_words, voice.codec
         if voice.codes is not None:
@@ -106,7 +106,7 @@ class PlainRequest:
     voices: tuple[str | None, str | None] = (None, None)
 
     @classmethod
-    def of(cls, request: Request) -> PlainRequest:
+    def from_request(cls, request: Request) -> PlainRequest:
         """Raises InputError for a request that only this machine could run."""
         if (device := request.runtime.device) != "cpu":
             raise InputError(f"The engine is another machine, whose {device!r} cannot be chosen.")
@@ -116,7 +116,7 @@ class PlainRequest:
             model=request.model.name,
             params=asdict(request.params),
             precision=request.runtime.precision,
-            voice=None if request.voice is None else PlainVoice.of(request.voice),
+            voice=None if request.voice is None else PlainVoice.from_voice(request.voice),
             speed=request.speed,
             with_audio=request.with_audio,
             normalise=request.normalise,

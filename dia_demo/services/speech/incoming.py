@@ -48,7 +48,7 @@ def speak_incoming(
     piece is not text, RunError if a sentence fails, and whatever `pieces` raises.
     """
     speech = speak_continued if can_continue(synthesis, request.model) else _speak_each
-    chunks = synthesis.notice.before(speech(synthesis, request, pieces, cancel))
+    chunks = synthesis.notice.prepend_to(speech(synthesis, request, pieces, cancel))
     seconds = 0.0
     with closing(chunks) as events:
         for event in events:
@@ -68,7 +68,9 @@ def _speak_each(
         yield item
         if isinstance(item, TextStopped):
             return
-        one = one_speaker_request(_voiced(request, item.speaker), item.text, item.speaker)
+        one = one_speaker_request(
+            _reseed_for_speaker(request, item.speaker), item.text, item.speaker
+        )
         synthesis.validate(one)
         with closing(synthesis.stream(one, cancel)) as events:
             for event in events:
@@ -81,7 +83,7 @@ def _speak_each(
                         return
 
 
-def _voiced(request: Request, speaker: int) -> Request:
+def _reseed_for_speaker(request: Request, speaker: int) -> Request:
     """The request for sentences of a speaker: without a voice, S2 sounds different from S1."""
     has_voice = request.voice is not None or any(request.voices)
     if speaker == 1 or has_voice:

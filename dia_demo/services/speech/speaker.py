@@ -143,7 +143,7 @@ class LocalSpeaker:
             return
         is_long = needs_chunks(request)
         work = self._parts(make_plan(request), cancel) if is_long else self._take(request, cancel)
-        yield from self._synthesis.notice.before(work)
+        yield from self._synthesis.notice.prepend_to(work)
 
     def can_continue(self, model: str) -> bool:
         """See `Speaker`."""

@@ -52,7 +52,7 @@ def keep_part(
     if part == WHOLE:
         chunk = _best(run)
     else:
-        chunk, part = _at(run, without_notice(part, contents))
+        chunk, part = _locate(run, without_notice(part, contents))
     take, request = run.take(chunk), run.plan.request
     of_part = {
         "script": chunk.script,
@@ -89,7 +89,7 @@ def _best(run: DialogueRun) -> Chunk:
     )
 
 
-def _at(run: DialogueRun, part: Part) -> tuple[Chunk, Part]:
+def _locate(run: DialogueRun, part: Part) -> tuple[Chunk, Part]:
     """The part of the dialogue that contains these seconds, and the seconds of its own take."""
     placed, rate = _places(run)
     start, end = part
@@ -112,5 +112,5 @@ def _at(run: DialogueRun, part: Part) -> tuple[Chunk, Part]:
 
 def _places(run: DialogueRun) -> tuple[Sequence[Placed], int]:
     """Where each part is in the whole, and the sample rate."""
-    pieces = list(JoinedSound(run).ready())
+    pieces = list(JoinedSound(run).ready_pieces())
     return [piece.placed for piece in pieces if piece.placed is not None], pieces[0].sample_rate

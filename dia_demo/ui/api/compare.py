@@ -104,7 +104,7 @@ def _archive(comparison: Comparison, folder: Path, suffix: str) -> tuple[Path, l
     plan = comparison.plan
     if plan.kind != ComparisonKind.SIGHTED:
         return export_zip(comparison.folder, folder / f"comparison-{plan.id}.zip"), None
-    pairs = comparison.revealed()
+    pairs = comparison.revealed_pairs()
     path = folder / f"comparison-{plan.id}-{suffix.removeprefix('.')}.zip"
     write_takes(comparison.folder / CLIPS, plan, pairs, path, suffix)
     with ZipFile(path) as archive:

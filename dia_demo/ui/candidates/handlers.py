@@ -92,7 +92,7 @@ class CandidateHandlers:
 
     def press(self, request: gr.Request, event: gr.EventData, key: str) -> Iterator[Updates]:
         """Make the candidate {id} again with another seed. It stays if that fails."""
-        candidates = self.lists.of(key)
+        candidates = self.lists.get(key)
         index = candidates.index_of(event_value(event, "id"))
 
         def work(run: WatchedRun) -> Iterator[Updates]:
@@ -112,7 +112,7 @@ class CandidateHandlers:
 
     def choose(self, request: gr.Request, event: gr.EventData, key: str) -> Updates:
         """Show the candidate {id} in the player, or, with {do: discard}, delete the others."""
-        run, candidates = self.page.run.of(request, key), self.lists.of(key)
+        run, candidates = self.page.run.of(request, key), self.lists.get(key)
         if run is not None and not run.ended:
             raise InputError(RUNNING)
         if event_value(event, "do") == "discard":
@@ -148,7 +148,7 @@ class CandidateHandlers:
                 yield from work(run)
 
         def error_update(error: Exception) -> Updates:
-            rows = self.lists.of(key).rows() if self.lists.has(key) else NO_CANDIDATES
+            rows = self.lists.get(key).rows() if self.lists.has(key) else NO_CANDIDATES
             return self.page.failed(error) | {self.parts.candidates: rows | {"key": key}}
 
         yield from self.page.watched(request, key, LiveRun(), first, making, error_update)

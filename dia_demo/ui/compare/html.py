@@ -190,7 +190,7 @@ def _strength_chart(ranking: Sequence[Strength]) -> str:
 
 def _reveal(comparison: Comparison, with_votes: bool) -> str:
     several = len(comparison.plan.scripts) > 1
-    pairs = comparison.revealed()
+    pairs = comparison.revealed_pairs()
     cards = "".join(_pair(comparison, pair, with_votes, several) for pair in pairs)
     missing = len(comparison.plan.trials) - len(pairs)
     note = f"{plural(missing, 'pair')} without audio."

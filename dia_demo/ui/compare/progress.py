@@ -75,7 +75,7 @@ def status_of_stored(comparison: Comparison, was_abandoned: bool) -> Status:
     reached = made / len(plan.trials)
     if comparison.running:
         return Status("running", "Generating", ready, reached)
-    if failures := comparison.failed():
+    if failures := comparison.failed_takes():
         detail = f"{ready} {SOME_FAILED} The first error: {failures[0].message}"
         return Status("failed", "Incomplete", detail, reached)
     rest = f"{ready} Press Resume to generate the rest."

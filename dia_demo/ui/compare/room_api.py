@@ -60,7 +60,7 @@ class RoomApi:
             "pairs": len(plan.trials),
             "made": sum(planned.made for planned in plan.trials),
             "voted": len(votes),
-            "failed": len(comparison.failed()),
+            "failed": len(comparison.failed_takes()),
             "making": comparison.running,
             "open": comparison.is_unblinded,
             "trial": None,

@@ -96,7 +96,7 @@ def answer(history: History, served: Path, request: dict) -> dict:
         identity: Any = request.get("id")
         match request.get("do"):
             case "list":
-                removed = history.removed(key)
+                removed = history.latest_removal(key)
                 rows = [_row(take) for take in history.list(key)]
                 return {"takes": rows, "removed": removed and removed.isoformat()}
             case "hear":

@@ -101,7 +101,7 @@ class ReturnHandlers:
             status = LOST
         elif has_take:
             status = IN_PLAYER
-        elif self.history.removed(key) is not None:
+        elif self.history.latest_removal(key) is not None:
             status = REMOVED
         else:
             return {}

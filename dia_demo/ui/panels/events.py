@@ -25,7 +25,7 @@ def connect(
     person: gr.BrowserState,
 ) -> None:
     """Connect the card. comparisons: what tests are made of. person: the key of this browser."""
-    panels = PanelStore.of(comparisons.synthesis.settings)
+    panels = PanelStore.from_settings(comparisons.synthesis.settings)
     handlers = PanelHandlers(OwnTests(panels, comparisons), parts)
     address = gr.Textbox(visible=False, max_length=500)
     page.load(None, None, address, js=_ADDRESS)

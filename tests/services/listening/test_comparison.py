@@ -109,7 +109,7 @@ def test_the_order_of_names_does_not_tell(finished):
 
 def test_the_sides_stay_hidden_until_the_end(finished):
     with pytest.raises(InputError, match="hidden"):
-        finished.revealed()
+        finished.revealed_pairs()
 
 
 def test_abx_clips_are_never_the_same_bytes(base, synthesis, tmp_path):
@@ -170,7 +170,7 @@ def test_a_sighted_comparison_takes_no_votes(two_settings, synthesis, tmp_path):
     plan = make_plan("sighted", two_settings, SCRIPTS[:1], (1,))
     comparison = Comparison.create(tmp_path / "dir", plan, synthesis)
     make(comparison, synthesis)
-    (one,) = comparison.revealed()
+    (one,) = comparison.revealed_pairs()
     assert one.heard == ("A", "B") and comparison.next_trial() is None
     assert one.facts[0]["loudness_lufs"] < 0 and one.facts[0]["words_per_minute"] > 0
     with pytest.raises(InputError, match="no longer accepted"):

@@ -185,7 +185,7 @@ def test_everybodys_earlier_takes_have_one_bound(tmp_path, monkeypatch):
     names = [kept.add(key, take(n)) for n, key in enumerate((ann, bob, ann, bob, ann))]
     assert [one.id for one in kept.list(ann)] == [names[4], names[2]]
     assert [one.id for one in kept.list(bob)] == [names[3]]
-    assert kept.removed(ann) < kept.list(ann)[-1].created, "its owner is told of it"
+    assert kept.latest_removal(ann) < kept.list(ann)[-1].created, "its owner is told of it"
     monkeypatch.setattr(kept, "limit", 1)
     last = kept.add(bob, take(5))
     assert [one.id for one in kept.list(bob)] == [last], "the one just made stays"

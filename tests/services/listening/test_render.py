@@ -127,11 +127,11 @@ def test_a_failed_take_counts_as_a_failed_pair(two_settings, synthesis, tmp_path
     assert ended.pairs_made == 1 and ended.failures == (
         "The decoder returned a non-finite number.",
     )
-    assert len(comparison.failed()) == 1 and comparison.result().failed == 1
+    assert len(comparison.failed_takes()) == 1 and comparison.result().failed == 1
     assert "could not be generated" in " ".join(comparison.result().notes)
     assert len(comparison.plan.trials) == 2
     reopened = Comparison.open(tmp_path / "dir")
-    assert make(reopened, synthesis)[-1].pairs_made == 2 and not reopened.failed()
+    assert make(reopened, synthesis)[-1].pairs_made == 2 and not reopened.failed_takes()
 
 
 def test_lost_clips_are_made_again(voting, synthesis):

@@ -43,7 +43,7 @@ def test_takes_come_in_every_format_with_the_settings_of_their_side(kept, tmp_pa
     with zipfile.ZipFile(store.export_takes(key, identity, suffix)) as archive:
         archive.extractall(tmp_path)
         assert len(archive.namelist()) == 4
-    for pair in comparison.revealed():
+    for pair in comparison.revealed_pairs():
         for letter, side in zip("AB", pair.heard, strict=True):
             temperature = TEMPERATURES[side]
             name = f"pair-{pair.order}_temperature-{str(temperature).replace('.', '-')}{suffix}"

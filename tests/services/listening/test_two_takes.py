@@ -46,7 +46,7 @@ def test_two_takes_are_heard_as_they_are(earlier, synthesis, tmp_path, monkeypat
     result = comparison.result()
     assert result.sentence.startswith("Too few scripts to tell")
     assert {"seed shift 41", "seed shift 42"} <= set(", ".join(result.names).split(", "))
-    (pair,) = comparison.revealed()
+    (pair,) = comparison.revealed_pairs()
     for clip, side in enumerate(pair.heard):
         samples, rate = read_samples(takes["AB".index(side)].path)
         heard = clips_of(comparison)[trial.id][clip][0][: len(samples)].astype(float)
@@ -57,7 +57,7 @@ def test_two_takes_are_heard_as_they_are(earlier, synthesis, tmp_path, monkeypat
 def test_side_by_side_nothing_is_asked(earlier, synthesis, tmp_path):
     comparison = compare_takes(tmp_path / "dir", "sighted", (earlier(1), earlier(2)), synthesis)
     assert comparison.is_unblinded and comparison.next_trial() is None
-    assert [pair.heard for pair in comparison.revealed()] == [("A", "B")]
+    assert [pair.heard for pair in comparison.revealed_pairs()] == [("A", "B")]
 
 
 def test_takes_that_cannot_be_compared_are_refused(earlier, synthesis, tmp_path):

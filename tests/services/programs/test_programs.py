@@ -116,7 +116,7 @@ def comparisons(synthesis, tmp_path) -> ComparisonStore:
 def test_nothing_of_a_programs_comparison_stays(comparisons, two_settings):
     plan = make_comparison_plan("sighted", two_settings, SCRIPTS[:1], (5,))
     with made_comparison(comparisons, plan, None, never()) as (comparison, ended):
-        assert ended.pairs_made == 1 and len(comparison.revealed()) == 1
+        assert ended.pairs_made == 1 and len(comparison.revealed_pairs()) == 1
         assert comparison.folder.is_relative_to(comparisons.home)
     assert list(comparisons.home.iterdir()) == [] and comparisons._open == {}
 

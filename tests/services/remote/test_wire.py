@@ -97,7 +97,7 @@ def test_an_error_is_raised_where_it_arrives(error):
 def sent(request, synthesis, tmp_path):
     """The request as the engine gets it."""
     settings = Settings(synthesis.settings.runtime, takes_folder=tmp_path)
-    order = unpack_order(pack_order(RunOrder([PlainRequest.of(request)], "page", True)))
+    order = unpack_order(pack_order(RunOrder([PlainRequest.from_request(request)], "page", True)))
     assert (order.session, order.in_int8_meanwhile) == ("page", True)
     models = {request.model.name: request.model}
     with requests_here(order.requests, models, settings) as requests:
@@ -136,14 +136,14 @@ def test_a_voice_that_no_message_can_hold_is_refused(synthesis, tmp_path, monkey
     path = tmp_path / "voice.wav"
     path.write_bytes(b"sound")
     with pytest.raises(InputError, match="shorten it"):
-        PlainRequest.of(make_request(synthesis, voice=VoicePrompt(path)))
+        PlainRequest.from_request(make_request(synthesis, voice=VoicePrompt(path)))
 
 
 @pytest.mark.parametrize("suffix", ["/../../x", "..", ".a/b", ".\0"])
 def test_a_suffix_cannot_lead_out_of_the_folder(synthesis, tmp_path, suffix):
     path = tmp_path / "voice.wav"
     path.write_bytes(b"sound")
-    plain = PlainRequest.of(make_request(synthesis, voice=VoicePrompt(path)))
+    plain = PlainRequest.from_request(make_request(synthesis, voice=VoicePrompt(path)))
     voice = replace(plain.voice, suffix=suffix).voice(tmp_path)
     assert voice.audio.parent == tmp_path and voice.audio.name == plain.voice.key
 
@@ -160,7 +160,7 @@ def test_a_suffix_cannot_lead_out_of_the_folder(synthesis, tmp_path, suffix):
 )
 def test_what_does_not_exist_there_is_refused(synthesis, tmp_path, changes, message):
     request = make_request(synthesis)
-    plain = replace(PlainRequest.of(request), **changes)
+    plain = replace(PlainRequest.from_request(request), **changes)
     settings = Settings(synthesis.settings.runtime, takes_folder=tmp_path)
     with (
         pytest.raises(InputError, match=message),
@@ -180,4 +180,4 @@ def test_a_device_of_this_machine_is_refused(synthesis):
     request = make_request(synthesis)
     runtime = replace(request.runtime, device="xpu")
     with pytest.raises(InputError, match="xpu"):
-        PlainRequest.of(replace(request, runtime=runtime))
+        PlainRequest.from_request(replace(request, runtime=runtime))

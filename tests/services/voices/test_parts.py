@@ -53,7 +53,7 @@ def test_the_whole_is_kept_as_the_best_part_without_a_fault(make_run, judged):
 def test_seconds_of_the_file_are_those_of_the_part_that_is_heard_there(make_run):
     run, contents = make_run()
     chunk = run.plan.chunks[1]
-    placed = [piece.placed for piece in JoinedSound(run).ready()][1]
+    placed = [piece.placed for piece in JoinedSound(run).ready_pieces()][1]
     take = run.take(chunk)
     rate, fps = take.sample_rate, run.plan.info.frames_per_second
     start, end = (placed.start / rate + after for after in (0.5, 2.0))
@@ -65,7 +65,7 @@ def test_seconds_of_the_file_are_those_of_the_part_that_is_heard_there(make_run)
 
 def test_seconds_of_two_parts_are_refused_with_those_that_can_be_chosen(make_run):
     run, contents = make_run()
-    start = next(p.start for p in list(JoinedSound(run).ready())[1:])
+    start = next(p.start for p in list(JoinedSound(run).ready_pieces())[1:])
     with pytest.raises(InputError, match=r"not within one part.*within 0\.0 to .* or "):
         keep_part(run, contents, "Anna", (start - 1, start + 1), "Words.")
 

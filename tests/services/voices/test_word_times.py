@@ -75,7 +75,7 @@ def test_words_travel_to_an_engine_elsewhere(tmp_path):
         codes=np.zeros((3, 32), np.int16), transcript="[S1] Hi.", words=words,
         are_words_estimated=True,
     )  # fmt: skip
-    sent = PlainVoice.of(voice).voice(tmp_path)
+    sent = PlainVoice.from_voice(voice).voice(tmp_path)
     assert sent.words == words and sent.are_words_estimated
 
 

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from dia_demo.kernels.decoder_step import CACHE, RMSNORM, SILU_MUL
 from dia_demo.kernels.frames.drawing import DRAWING, scratch_bytes
 from dia_demo.kernels.frames.frame_step import ATTENTION, DRAW, FRAME_EMBED, NORM, START
-from dia_demo.kernels.packing import padded
+from dia_demo.kernels.packing import padded_size
 from dia_demo.model.compiled_step import BYTES_OF_INPUT
 from dia_demo.model.dia2.compiled_frames.part import FramePart, frame_op, linear
 from dia_demo.model.dia2.config import GUIDANCE_TOP, Dia2Config
@@ -81,9 +81,11 @@ class TemporalPart(FramePart):
         slots = [(cache, branch) for cache in caches for branch in range(cache.branches)]
         d, count = self._config.decoder, len(slots)
         inner = d.num_heads * d.head_dim
-        text_width = padded(self._config.text_width)
+        text_width = padded_size(self._config.text_width)
         longest = max(cache.capacity for cache in caches)
-        widest = padded(max(d.hidden_size, inner, d.intermediate_size, self._config.text_width))
+        widest = padded_size(
+            max(d.hidden_size, inner, d.intermediate_size, self._config.text_width)
+        )
         scores = 4 * (d.num_heads // d.num_kv_heads) * (d.head_dim + longest) + 4 * d.head_dim
         widths = {
             "x": d.hidden_size,
@@ -193,7 +195,7 @@ class DepthPart(FramePart):
         inner = shape.num_heads * shape.head_dim
         sizes = (config.decoder.hidden_size, shape.hidden_size, inner, shape.intermediate_size)
         scratch = max(
-            count * BYTES_OF_INPUT * padded(max(sizes)),
+            count * BYTES_OF_INPUT * padded_size(max(sizes)),
             4 * (2 * shape.head_dim + config.stages),
             scratch_bytes(config.num_codes),
         )

@@ -12,7 +12,7 @@ from dia_demo.kernels.decoder_step import CACHE, NONE
 from dia_demo.kernels.frames.drawing import DRAWING
 from dia_demo.kernels.frames.frame_step import FRAME_ARGS, FRAME_OP, frame_function
 from dia_demo.kernels.llvm_simd import dot_lanes
-from dia_demo.kernels.packing import padded
+from dia_demo.kernels.packing import padded_size
 from dia_demo.kernels.thread_pool import thread_pool, yield_core
 from dia_demo.model.compiled_step import BYTES_OF_INPUT, ROWS, linear_op
 from dia_demo.model.layers import RMSNorm
@@ -54,7 +54,9 @@ class FramePart:
 
     def make_buffers(self, slots: int, widths: dict[str, int], scratch: int) -> None:
         """Allocate a buffer of every width, and `scratch` bytes for each thread."""
-        self.buffers = {name: torch.zeros(slots, padded(width)) for name, width in widths.items()}
+        self.buffers = {
+            name: torch.zeros(slots, padded_size(width)) for name, width in widths.items()
+        }
         for name, buffer in self.buffers.items():
             if name in (FRAME_ARGS.names or ()):
                 self.set(**{name: buffer.data_ptr(), f"{name}_stride": 4 * buffer.shape[1]})
@@ -114,7 +116,7 @@ class FrameRows:
 
     def _multiply(self, module: PackedLinear, x: Tensor) -> Tensor:
         part = FramePart(self._like, self._threads, self._use_dot, eps=1.0)
-        scratch = len(x) * BYTES_OF_INPUT * padded(module.inputs)
+        scratch = len(x) * BYTES_OF_INPUT * padded_size(module.inputs)
         part.make_buffers(len(x), {"source": module.inputs, "out": module.outputs}, scratch)
         source, out = part.buffers["source"], part.buffers["out"]
         source[:, : module.inputs] = x

@@ -65,14 +65,14 @@ class Guest:
     def state(self) -> dict[str, Any]:
         """The listener's id, session and answered screens."""
         session = self._panel.session(self._rater.id)
-        screens = [self._renamed(screen) for screen in session["presentations"]]
+        screens = [self._rename_clips(screen) for screen in session["presentations"]]
         return {
             "rater": self._rater.id,
             "session": session | {"presentations": screens},
-            "answered": sorted(self._panel.answered(self._rater.id)),
+            "answered": sorted(self._panel.answered_screens(self._rater.id)),
         }
 
-    def _renamed(self, screen: Mapping[str, Any]) -> dict[str, Any]:
+    def _rename_clips(self, screen: Mapping[str, Any]) -> dict[str, Any]:
         """A screen with the names of clips that this listener knows."""
         clips = [self._name(screen, index) for index in range(len(screen["clips"]))]
         reference = self._name(screen, -1) if screen["reference"] else None

@@ -83,7 +83,7 @@ def merge_results(panel: Panel, contents: bytes) -> MergeReport:
     version, and for a person who took the test by the link.
     """
     rater, answers = read_results(panel.plan, contents)
-    with panel.locked():
+    with panel.lock():
         panel.refuse_revealed(f"The sides are revealed, so no more answers count. {NOTHING}")
         raters = read_raters(panel.folder)
         known = raters.get(rater.id) or find_person(raters, rater.recruitment)

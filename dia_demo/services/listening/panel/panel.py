@@ -115,7 +115,7 @@ class Panel:
         return cls(folder, read_panel_plan(folder))
 
     @contextmanager
-    def locked(self) -> Iterator[None]:
+    def lock(self) -> Iterator[None]:
         """No other thread or process writes in the folder within the block."""
         try:
             with self._lock:
@@ -135,7 +135,7 @@ class Panel:
         """
         identity = check_rater_id(identity)
         given = check_recruitment(recruitment or {})
-        with self.locked():
+        with self.lock():
             raters = read_raters(self.folder)
             known = raters.get(identity) or find_person(raters, given)
             if known is None:
@@ -162,16 +162,16 @@ class Panel:
 
     def set_headphones(self, identity: str, passed: bool) -> None:
         """Record the headphone check."""
-        with self.locked():
+        with self.lock():
             raters = read_raters(self.folder)
             self._change(raters, replace(self.rater(identity), headphones=bool(passed)))
 
     def finish(self, identity: str) -> dict[str, str]:
         """Record that a rater is done; returns what a recruiting platform needs. Raises InputError
         while screens are unanswered."""
-        with self.locked():
+        with self.lock():
             rater = self.rater(identity)
-            missing = self._test_screens(rater).keys() - self.answered(rater.id)
+            missing = self._test_screens(rater).keys() - self.answered_screens(rater.id)
             if missing:
                 raise InputError(f"{len(missing)} screens have no answer yet.")
             if not rater.finished:
@@ -194,7 +194,7 @@ class Panel:
         self._exclude(identity, "", "")
 
     def _exclude(self, identity: str, reason: str, time: str) -> None:
-        with self.locked():
+        with self.lock():
             self.refuse_revealed("Listeners can be left out only before the reveal.")
             raters = read_raters(self.folder)
             self._change(raters, replace(self.rater(identity), excluded=reason, excluded_at=time))
@@ -209,7 +209,7 @@ class Panel:
         """What the browser of a rater receives (see `session_json`)."""
         return self.session_json(self.rater(identity).session)
 
-    def answered(self, identity: str) -> set[str]:
+    def answered_screens(self, identity: str) -> set[str]:
         """The screens that a rater has answered."""
         return set(self._votes().get(identity, {}))
 
@@ -259,7 +259,7 @@ class Panel:
         self.check_heard(vote)
         if self._screens(rater.session)[vote.presentation].part is ScreenPart.TRAINING:
             return COUNTED
-        with self.locked():
+        with self.lock():
             earlier = self._votes().get(rater.id, {}).get(vote.presentation)
             if earlier is not None:
                 if earlier.id == vote.id:
@@ -279,7 +279,7 @@ class Panel:
             )
 
     def _votes(self) -> dict[str, dict[str, PanelVote]]:
-        with self.locked():
+        with self.lock():
             return self._file.by_rater()
 
     def votes(self) -> dict[str, dict[str, PanelVote]]:
@@ -307,12 +307,12 @@ class Panel:
 
     def close(self) -> None:
         """Accept no more raters and answers by the link; results files are still accepted."""
-        with self.locked():
+        with self.lock():
             self.write_state(replace(self.state, closed=self.state.closed or now()))
 
     def reopen(self) -> None:
         """Undo `close`. Raises InputError after the reveal."""
-        with self.locked():
+        with self.lock():
             self.refuse_revealed("The sides are revealed, so the test cannot be opened again.")
             self.write_state(replace(self.state, closed=""))
 

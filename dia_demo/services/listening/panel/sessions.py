@@ -184,7 +184,7 @@ def _catches(plan: PanelPlan, number: int) -> list[Presentation]:
     return [
         _identical(plan, number, place, ScreenPart.IDENTICAL, f"catch {count}")
         if is_identical_catch(plan, count)
-        else _anchored(plan, number, place, f"catch {count}")
+        else _anchor_screen(plan, number, place, f"catch {count}")
         for count, place in enumerate(catch_items(plan))
     ]
 
@@ -210,7 +210,9 @@ def _identical(
     return Presentation("", part, item, (system, system), names, None, x)
 
 
-def _anchored(plan: PanelPlan, number: int, place: tuple[int, int], label: str) -> Presentation:
+def _anchor_screen(
+    plan: PanelPlan, number: int, place: tuple[int, int], label: str
+) -> Presentation:
     """A screen on which one clip is a low-passed anchor, which every listener should notice."""
     system, item = place
     if plan.design is Design.MOS:

@@ -42,7 +42,7 @@ class PanelStore:
         self._lock = threading.Lock()
 
     @classmethod
-    def of(cls, settings: Settings) -> PanelStore:
+    def from_settings(cls, settings: Settings) -> PanelStore:
         """The store of what is kept on this machine."""
         shared = settings.shared_comparison
         return cls(settings.kept_folder, None if shared is None else panel_folder(shared))

@@ -126,7 +126,7 @@ class ComparisonPlan:
         """Whether its clips were uploaded, so that they cannot be generated."""
         return any(setting.system for setting in self.settings)
 
-    def failed(self) -> tuple[TakeSlot, ...]:
+    def failed_takes(self) -> tuple[TakeSlot, ...]:
         return tuple(slot for slot in self.slots if slot.state == TakeState.FAILED)
 
     def same_codes(self, trial: Trial) -> bool:

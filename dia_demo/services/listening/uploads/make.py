@@ -76,7 +76,7 @@ def compare_clips(folder: Path, kind: str, clips: ClipFolder, synthesis: Synthes
     comparison = Comparison.open(folder)
     for _ in comparison.run(synthesis, threading.Event()):
         pass
-    if failed := comparison.failed():
+    if failed := comparison.failed_takes():
         raise RunError(failed[0].message)
     return comparison
 

@@ -67,7 +67,7 @@ def test_clips_are_heard_as_they_are(clips, synthesis, tmp_path, monkeypatch):
     for trial in comparison.plan.trials:
         comparison.vote(trial.id, "A", HEARD)
     assert comparison.result().names == ("system alpha", "system beta")
-    for pair in comparison.revealed():
+    for pair in comparison.revealed_pairs():
         heard = [wave for wave, _ in clips_of(comparison)[pair.trial.id]]
         for clip, side in enumerate(pair.heard):
             system, sentence = SYSTEMS["AB".index(side)], SENTENCES[pair.trial.script]

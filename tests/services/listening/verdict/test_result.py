@@ -19,7 +19,7 @@ def test_votes_count_for_the_side_behind_the_clip(voting):
     assert (overall.first, overall.second, overall.ties) == (0, 4, 0)
     assert overall.p == pytest.approx(0.5), "four votes, but only two scripts"
     assert "Too few scripts" in voting.result().sentence
-    assert {one.heard["AB".index(one.vote.vote)] for one in voting.revealed()} == {"B"}
+    assert {one.heard["AB".index(one.vote.vote)] for one in voting.revealed_pairs()} == {"B"}
 
 
 def test_ties_are_reported_apart(voting):

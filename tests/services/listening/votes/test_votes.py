@@ -71,7 +71,7 @@ def test_nobody_votes_twice_or_after_the_reveal(voting):
     voting.reveal()
     with pytest.raises(InputError, match="votes are no longer accepted"):
         voting.vote(second.id, "A", HEARD)
-    assert Comparison.open(voting.folder).plan.revealed and len(voting.revealed()) == 4
+    assert Comparison.open(voting.folder).plan.revealed and len(voting.revealed_pairs()) == 4
 
 
 def test_votes_are_on_the_disk_before_they_count(voting, monkeypatch):

@@ -62,7 +62,7 @@ class Judgement:
         rows = (row for row in self.rows if not row.excluded)
         return tuple(sorted(rows, key=lambda row: (row.rater.finished or "~", row.number)))
 
-    def of(self, rows: Sequence[RaterRow]) -> list[Judged]:
+    def answers_of(self, rows: Sequence[RaterRow]) -> list[Judged]:
         """The answers of some raters."""
         ids = {row.rater.id for row in rows}
         return [one for one in self.answers if one.rater in ids]
@@ -123,7 +123,7 @@ def reveal_panel(panel: Panel, early: bool = False) -> None:
     early: although fewer raters count than were planned. Raises InputError for that otherwise.
     """
     plan = panel.plan
-    with panel.locked():
+    with panel.lock():
         if panel.state.revealed:
             return
         judgement = judge(panel)
@@ -197,7 +197,7 @@ def _crossed_look(plan: PanelPlan, judgement: Judgement) -> bool:
         # The last look is with all who count, even if more came than were planned.
         included = counted if raters == plan.raters else counted[:raters]
         if len(counted) >= raters:
-            answers = judgement.of(included)
+            answers = judgement.answers_of(included)
             p = contrast_of(plan, answers, plan.goal.first, plan.goal.second).p
             if p is not None and p < level:
                 return True

@@ -99,11 +99,11 @@ def power(design: Design, size: PanelSize, goal: Goal, assumed: Assumed) -> floa
 
     if goal.kind is GoalKind.SUPERIORITY:
         shift = abs(distance(0.0))
-        return _above(LEVEL / 2, df, shift) + _above(LEVEL / 2, df, -shift)
-    above = _above(LEVEL, df, distance(-goal.margin))
+        return _one_sided_power(LEVEL / 2, df, shift) + _one_sided_power(LEVEL / 2, df, -shift)
+    above = _one_sided_power(LEVEL, df, distance(-goal.margin))
     if goal.kind is GoalKind.NONINFERIORITY:
         return above
-    below = _above(LEVEL, df, -distance(goal.margin))
+    below = _one_sided_power(LEVEL, df, -distance(goal.margin))
     # Guessing is the least that ABX can measure, so that only the upper bound matters.
     return below if design is Design.ABX else max(0.0, above + below - 1)
 
@@ -182,7 +182,7 @@ def _error(size: PanelSize, assumed: Assumed) -> tuple[float, float]:
     return math.sqrt(variance), variance**2 / (spread + of_rest**2 / rest_freedom)
 
 
-def _above(level: float, df: float, shift: float) -> float:
+def _one_sided_power(level: float, df: float, shift: float) -> float:
     """How often a t with noncentrality `shift` is above the one-sided critical value."""
     from scipy.stats import nct, t
 
