@@ -93,7 +93,7 @@ def _call_while_alive(method: Callable[[float], float | None]) -> Callable[[floa
 class RowStream:
     """One row of a stream. expected: an estimate of its audio in seconds, before any change of
     speed. speed: of its audio; all lengths of audio are those at that speed. Times count from
-    `started`."""
+    `start`."""
 
     def __init__(
         self, index: int, row: BaseRow, expected: float, speed: float, settings: StreamSettings

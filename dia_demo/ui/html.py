@@ -43,12 +43,12 @@ def status_card(status: Status) -> str:
         f'aria-valuemax="100"{now} aria-valuetext="{escape(status.detail)}">'
         f'<div class="bar-fill" style="width: {width}%{at_once}"></div></div>'
         f'<ul class="notes">{"".join(f"<li>{escape(note)}</li>" for note in status.notes)}</ul>'
-        f'<p class="sr-only" role="status" aria-live="polite">{escape(_said(status))}</p>'
+        f'<p class="sr-only" role="status" aria-live="polite">{escape(_spoken_status(status))}</p>'
         "</div>"
     )
 
 
-def _said(status: Status) -> str:
+def _spoken_status(status: Status) -> str:
     """What screen readers say of a status: its details only where they no longer change."""
     if status.announcement or status.state in ("waiting", "loading", "running"):
         return status.announcement or status.headline
@@ -95,23 +95,23 @@ def report_of(counts: Sequence[str], readings: Iterable[Reading], report: Script
     return (
         f'<div class="report"><p class="counts">{escape(" · ".join(counts))}{undo}</p>'
         f"{''.join(map(read_as, readings))}"
-        f'<p class="sr-only" role="status">{escape(_announced(report.findings))}</p>'
+        f'<p class="sr-only" role="status">{escape(_announcement(report.findings))}</p>'
         f'<ul class="findings" aria-label="Findings">{findings}</ul>{fix_all}</div>'
     )
 
 
-def _announced(findings: Sequence[Finding]) -> str:
+def _announcement(findings: Sequence[Finding]) -> str:
     """The findings for screen readers, which read them when they change."""
     if not findings:
         return "No findings"
-    return f"{plural(len(findings), 'finding')}. {' '.join(map(_in_words, findings))}"
+    return f"{plural(len(findings), 'finding')}. {' '.join(map(_describe, findings))}"
 
 
-def _in_words(finding: Finding) -> str:
-    return f"{_LEVELS.get(finding.level, finding.level)}, {_located(finding)}"
+def _describe(finding: Finding) -> str:
+    return f"{_LEVELS.get(finding.level, finding.level)}, {_message_with_line(finding)}"
 
 
-def _located(finding: Finding) -> str:
+def _message_with_line(finding: Finding) -> str:
     return f"line {finding.line}: {finding.message}" if finding.line else finding.message
 
 
@@ -141,7 +141,7 @@ def _finding(index: int, finding: Finding) -> str:
     return (
         f'<li class="finding {escape(finding.level)}">'
         f'<span class="level">{_LEVELS.get(finding.level, finding.level)}</span> '
-        f"<span>{escape(_located(finding))}</span>{button}</li>"
+        f"<span>{escape(_message_with_line(finding))}</span>{button}</li>"
     )
 
 

@@ -130,7 +130,7 @@ def build_ui(synthesis: Synthesis) -> Page:
         # Last, because it covers only the events registered before it.
         problems.explain_errors(page)
         zero_gpu.add_probe()
-    page.stop_run = handlers.calls.disconnected
+    page.stop_run = handlers.calls.stop_disconnected
     # Runs wait in the services' own queue, which shows their position; gradio's lets them through.
     page.queue(max_size=threads(settings), default_concurrency_limit=None)
     return page

@@ -121,7 +121,7 @@ class PersonRuns(RunButtons):
         self._runs: OrderedDict[str, WatchedRun] = OrderedDict()
         self._lock = threading.Lock()
 
-    def of(self, request: gr.Request, key: object) -> WatchedRun | None:
+    def find(self, request: gr.Request, key: object) -> WatchedRun | None:
         """The person's latest run, unless it ended long ago."""
         with self._lock:
             return self._runs.get(_owner(request, key))
@@ -172,7 +172,7 @@ class PersonRuns(RunButtons):
 
     def stop(self, request: gr.Request, key: object = None) -> dict[str, Any]:
         """Ask this person's run to stop; its own updates say how it ended."""
-        run = self.of(request, key)
+        run = self.find(request, key)
         if run is not None:
             run.cancel.set()
         return gr.update(interactive=False)
@@ -183,7 +183,7 @@ class PersonRuns(RunButtons):
 
     def idle_of(self, request: gr.Request, key: object) -> Updates:
         """The buttons of this person's page, which may not watch a run that goes on."""
-        run = self.of(request, key)
+        run = self.find(request, key)
         return self.idle() if run is None or run.ended else self.busy()
 
     def _abandon_excess(self, address: str) -> None:

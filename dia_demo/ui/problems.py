@@ -21,10 +21,10 @@ STYLE = PAGE_FILES / "problems.css"
 
 def explain_errors(page: gr.Blocks) -> None:
     """Make every event registered so far show a failure as one sentence."""
-    replace_handlers(page, _explained)
+    replace_handlers(page, _wrap_handler)
 
 
-def _explained(handler: Callable) -> Callable:
+def _wrap_handler(handler: Callable) -> Callable:
     """The handler with its exceptions as gr.Error. gradio reads its signature, so that stays."""
     if inspect.isgeneratorfunction(handler):
 
@@ -33,7 +33,7 @@ def _explained(handler: Callable) -> Callable:
             try:
                 yield from handler(*values, **named)
             except Exception as error:
-                raise _shown(error) from error
+                raise _to_gradio_error(error) from error
 
         return updates
 
@@ -42,12 +42,12 @@ def _explained(handler: Callable) -> Callable:
         try:
             return handler(*values, **named)
         except Exception as error:
-            raise _shown(error) from error
+            raise _to_gradio_error(error) from error
 
     return update
 
 
-def _shown(error: Exception) -> gr.Error:
+def _to_gradio_error(error: Exception) -> gr.Error:
     if isinstance(error, gr.Error):
         return error
     return gr.Error(explain(error), title="Request failed", print_exception=False)

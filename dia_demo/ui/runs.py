@@ -35,7 +35,7 @@ _CALL = re.compile(r"[0-9a-f]{32}")
 MAX_DISCONNECTED_CALLS = 1000
 
 
-def on_change(
+def connect_change(
     changes: Sequence[Callable],
     handler: Callable,
     inputs: Sequence[gr.blocks.Block],
@@ -51,7 +51,7 @@ def on_change(
     changed.then(handler, inputs, outputs, trigger_mode="always_last", **IMMEDIATE, **options)
 
 
-def on_choice(menu: gr.blocks.Block) -> Callable:
+def choice_event(menu: gr.blocks.Block) -> Callable:
     """The event of a person's choice of another value from a menu.
 
     gradio (6.31) also reports the `input` of a menu that is left as it was, and reports one choice
@@ -249,7 +249,7 @@ class Sessions:
         for flag in flags:
             flag.set()
 
-    def disconnected(self, session: str) -> None:
+    def stop_disconnected(self, session: str) -> None:
         """Stop the runs of a client that no longer reads its events.
 
         A program may disconnect before its run begins, so its session is remembered: no other run

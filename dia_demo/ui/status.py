@@ -67,14 +67,18 @@ def status_of(event: Event, previous: Status) -> Status:
     if isinstance(event, AudioChunk):
         return previous
     notes = event.notes if isinstance(event, Started) else previous.notes
-    left = _left(event.left) if isinstance(event, Waiting | Loading | Started | Progress) else ""
+    left = (
+        _left_clause(event.left)
+        if isinstance(event, Waiting | Loading | Started | Progress)
+        else ""
+    )
     return replace(_status_of(event, previous), notes=notes, left=left)
 
 
 def _status_of(event: Event, previous: Status) -> Status:
     match event:
         case Waiting(place=position, left=left):
-            return _waiting(position, left)
+            return _waiting_status(position, left)
         case Loading():
             detail = _with_left(event.text, event.left)
             return Status("loading", "Getting ready", detail, event.fraction, event.what)
@@ -82,17 +86,17 @@ def _status_of(event: Event, previous: Status) -> Status:
             detail = _with_left(f"Started, seed {seed}", event.left)
             return Status("running", "Generating", detail, 0.0, "Generating")
         case Progress():
-            return _running(event)
+            return _running_status(event)
         case Finished(result=result):
-            return _finished(result.figures)
+            return _finished_status(result.figures)
         case Cancelled(result=result):
-            return _stopped(result, previous.fraction)
+            return _stopped_status(result, previous.fraction)
         case Failed(message=message):
-            return failed(in_page_words(message))
+            return failed_status(in_page_words(message))
     raise AssertionError(f"unknown event: {event!r}")
 
 
-def failed(message: str) -> Status:
+def failed_status(message: str) -> Status:
     """The status of a run without a take."""
     return Status("failed", "Generation failed", message, 0.0, f"Failed: {message}")
 
@@ -116,22 +120,22 @@ def in_page_words(message: str) -> str:
     return _SETTING.sub(lambda match: _LABELS[match[1]], message)
 
 
-def _waiting(position: int, left: TimeLeft | None) -> Status:
+def _waiting_status(position: int, left: TimeLeft | None) -> Status:
     place = _with_left(f"Place {position} in the queue", left)
     detail = f"{place} It starts as soon as a place is free."
     return Status("waiting", "Waiting", detail, None, f"Waiting, place {position}")
 
 
-def _left(left: TimeLeft | None) -> str:
+def _left_clause(left: TimeLeft | None) -> str:
     """The time until a run is complete, if it is known."""
     return "" if left is None else f"{time_left(left)} left"
 
 
 def _with_left(text: str, left: TimeLeft | None) -> str:
-    return f"{', '.join(filter(None, [text, _left(left)]))}."
+    return f"{', '.join(filter(None, [text, _left_clause(left)]))}."
 
 
-def _running(progress: Progress) -> Status:
+def _running_status(progress: Progress) -> Status:
     fraction = 0.0
     if progress.expected_seconds > 0:
         # The total is estimated from the script, so only the end of the run fills the bar.
@@ -139,15 +143,15 @@ def _running(progress: Progress) -> Status:
     made = f"{progress.audio_seconds:.1f} s of audio"
     speed = f"{factor(progress.realtime_factor)} realtime"
     detail = ", ".join(
-        filter(None, [made, speed, sharing_clause(progress.others), _left(progress.left)])
+        filter(None, [made, speed, sharing_clause(progress.others), _left_clause(progress.left)])
     )
     return Status("running", "Generating", detail, fraction, "Generating")
 
 
-def _finished(figures: Figures) -> Status:
+def _finished_status(figures: Figures) -> Status:
     made = (
         f"{figures.audio_seconds:.1f} s of audio in {figures.wall_seconds:.1f} s, "
-        f"{factor(figures.realtime_factor)} realtime{_shared(figures)}"
+        f"{factor(figures.realtime_factor)} realtime{_sharing_suffix(figures)}"
     )
     if figures.finish_reason == "max_tokens":
         headline, remark = "Cut off at Max tokens", length_remark(figures)
@@ -157,11 +161,11 @@ def _finished(figures: Figures) -> Status:
     return Status("done", "Done", f"{made}.", 1.0, f"Done, {made}")
 
 
-def _shared(figures: Figures) -> str:
+def _sharing_suffix(figures: Figures) -> str:
     return f" {sharing_clause(figures.shared_with)}" if figures.shared_with else ""
 
 
-def _stopped(result: Result | None, reached: float | None) -> Status:
+def _stopped_status(result: Result | None, reached: float | None) -> Status:
     if result is None or result.samples is None or not len(result.samples):
         detail = "There was no speech yet."
         return Status("stopped", "Stopped", detail, 0.0, "Stopped, no speech")

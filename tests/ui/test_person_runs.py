@@ -64,7 +64,7 @@ def test_a_page_that_leaves_only_stops_watching(runs):
     watching.close()
     steps.go_on.release()
     assert not run.cancel.is_set() and not run.ended
-    again = runs.watch(runs.of(page("reloaded"), key))
+    again = runs.watch(runs.find(page("reloaded"), key))
     shown = next(again)
     while shown["status"] == "begun":
         shown |= next(again)
@@ -118,7 +118,7 @@ def test_a_second_page_joins_the_run_it_would_have_repeated(runs):
 def test_nobody_reaches_the_run_of_somebody_else(runs):
     key, stranger = new_key(), new_key()
     run, _, steps = begin(runs, "first", key)
-    assert runs.of(page("first"), stranger) is None and runs.of(page("first"), None) is None
+    assert runs.find(page("first"), stranger) is None and runs.find(page("first"), None) is None
     runs.stop(page("first"), stranger)
     runs.page_closed(page("first"))
     assert not run.cancel.is_set()
@@ -165,7 +165,7 @@ def test_a_run_that_began_before_the_key_came_is_its_owners(runs):
     watching = runs.watch(run)
     next(watching)
     watching.close()
-    assert runs.of(page("reloaded"), key) is run and not run.cancel.is_set()
+    assert runs.find(page("reloaded"), key) is run and not run.cancel.is_set()
     runs.stop(page("reloaded"), key)
     finish(run, steps)
 
@@ -188,7 +188,7 @@ def test_a_run_whose_thread_cannot_start_is_over(monkeypatch):
     runs, key = PersonRuns(["start"], "stop", refuse), new_key()
     with pytest.raises(RuntimeError):
         begin(runs, "first", key)
-    assert runs.of(page("first"), key).ended
+    assert runs.find(page("first"), key).ended
 
 
 def test_ended_runs_are_forgotten_in_time(runs):
@@ -199,5 +199,5 @@ def test_ended_runs_are_forgotten_in_time(runs):
     for key in keys:
         run, _ = runs.begin(page("p"), key, {}, at_once, str)
         list(run.watch())
-    assert runs.of(page("p"), keys[0]) is None
-    assert runs.of(page("p"), keys[-1]).shown["status"] == "done"
+    assert runs.find(page("p"), keys[0]) is None
+    assert runs.find(page("p"), keys[-1]).shown["status"] == "done"

@@ -123,11 +123,11 @@ def test_stop_reaches_only_the_page_that_asked():
 
 def test_a_call_that_disconnects_before_it_begins_does_not_begin():
     sessions, call = Sessions(), "0123456789abcdef" * 2
-    sessions.disconnected(call)
+    sessions.stop_disconnected(call)
     with sessions.run(SimpleNamespace(session_hash=call)) as flag:
         assert flag.is_set()
     # A page that lost its connection may press again.
-    sessions.disconnected("abc4defgh7i")
+    sessions.stop_disconnected("abc4defgh7i")
     with sessions.run(SimpleNamespace(session_hash="abc4defgh7i")) as flag:
         assert not flag.is_set()
 

@@ -26,7 +26,7 @@ from dia_demo.ui.status import (
     PREPARING,
     UNEXPECTED,
     explain,
-    failed,
+    failed_status,
     figure_rows,
     status_of,
     tokens_hint,
@@ -172,7 +172,7 @@ def test_text_from_outside_stays_text():
     report = replace(check_script(""), findings=(finding,))
     for html in (
         script_report(report, 10),
-        status_card(failed(evil)),
+        status_card(failed_status(evil)),
         figures_table([(evil, evil)]),
     ):
         assert "<img" not in html and 'onerror="' not in html

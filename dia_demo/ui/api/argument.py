@@ -24,7 +24,7 @@ _TYPES: dict[str, tuple[type, str]] = {
 _SHOWN_CHARACTERS = 60
 
 
-def described(label: str, schema: dict, default: Any = None) -> Api:
+def make_api(label: str, schema: dict, default: Any = None) -> Api:
     """An argument or an answer as a component. schema: JSON schema with a description."""
     # gradio shows this text beside the type of an argument.
     info: Any = schema | {"additional_description": schema["description"]}
@@ -44,9 +44,9 @@ class Argument:
 
     def component(self) -> Api:
         schema = self.schema | {"description": self.description}
-        return described(self.label, schema, self.default)
+        return make_api(self.label, schema, self.default)
 
-    def checked(self, value: Any) -> Any:
+    def check(self, value: Any) -> Any:
         """The value, or the default for None. Raises InputError for another type.
 
         Numbers are checked where they are used, with the range of the model.
@@ -60,19 +60,19 @@ class Argument:
         if self.schema["type"] == "array":
             return _items(self.name, value, self.schema["items"]["type"])
         if self.schema["type"] in ("integer", "number") and len(repr(value)) > _SHOWN_CHARACTERS:
-            raise InputError(f"{self.name} must be a number, not {_shown(value)}.")
+            raise InputError(f"{self.name} must be a number, not {_shortened_repr(value)}.")
         allowed = self.schema.get("enum")
         kind, words = _TYPES.get(self.schema["type"], (object, ""))
         if not isinstance(value, kind):
-            raise InputError(f"{self.name} must be {words}, not {_shown(value)}.")
+            raise InputError(f"{self.name} must be {words}, not {_shortened_repr(value)}.")
         if allowed is not None and value not in allowed:
             raise InputError(
-                f"{self.name} must be one of {', '.join(allowed)}, not {_shown(value)}."
+                f"{self.name} must be one of {', '.join(allowed)}, not {_shortened_repr(value)}."
             )
         return value
 
 
-def _shown(value: Any) -> str:
+def _shortened_repr(value: Any) -> str:
     text = repr(value)
     return text if len(text) <= _SHOWN_CHARACTERS else f"{text[:_SHOWN_CHARACTERS]}…"
 
@@ -83,10 +83,12 @@ def _items(name: str, value: Any, kind: str) -> list:
     values = value if isinstance(value, list) else [None]
     for item in values:
         if not (isinstance(item, str) if kind == "string" else isinstance(item, dict)):
-            raise InputError(f"{name} must be a list of {expected}, not {_shown(value)}.")
+            raise InputError(f"{name} must be a list of {expected}, not {_shortened_repr(value)}.")
         for key, one in item.items() if isinstance(item, dict) else ():
             if not isinstance(one, str | int | float) or len(str(one)) > _SHOWN_CHARACTERS:
-                raise InputError(f"{name}: {_shown(key)} cannot be {_shown(one)}.")
+                raise InputError(
+                    f"{name}: {_shortened_repr(key)} cannot be {_shortened_repr(one)}."
+                )
     return values
 
 
@@ -97,7 +99,7 @@ def _upload(name: str, value: Any) -> str:
     if not checked or not isinstance(path, str):
         raise InputError(
             f'{name} must be an uploaded audio file, handle_file("voice{STORED_SUFFIX}") in '
-            f"Python, not {_shown(value)}."
+            f"Python, not {_shortened_repr(value)}."
         )
     return path
 
@@ -105,7 +107,7 @@ def _upload(name: str, value: Any) -> str:
 def checked_values(arguments: Mapping[str, Argument], values: tuple) -> dict[str, Any]:
     """The values by name. Raises InputError for a missing one and for one of the wrong type."""
     pairs = zip(arguments.values(), values, strict=True)
-    return {argument.name: argument.checked(value) for argument, value in pairs}
+    return {argument.name: argument.check(value) for argument, value in pairs}
 
 
 def with_signature(work: Callable, arguments: Mapping[str, Argument]) -> Callable:

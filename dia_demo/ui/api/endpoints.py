@@ -19,7 +19,7 @@ from dia_demo.services.synthesis import Synthesis
 from dia_demo.text.checks.script_check import ScriptReport
 from dia_demo.text.pronunciations import Pronunciations
 from dia_demo.ui.api import answers
-from dia_demo.ui.api.argument import checked_values, described, with_signature
+from dia_demo.ui.api.argument import checked_values, make_api, with_signature
 from dia_demo.ui.api.arguments import (
     Arguments,
     arguments_of_audition,
@@ -43,29 +43,29 @@ def add_endpoints(handlers: GenerateHandlers, comparisons: ComparisonStore) -> N
 
     arguments = arguments_of_generate(*start)
     take = gr.Audio(label="Take", visible=False)
-    outputs: list[Any] = [take, described("Figures", answers.FIGURES)]
+    outputs: list[Any] = [take, make_api("Figures", answers.FIGURES)]
     _add("generate", make_generate(handlers, arguments), arguments, outputs)
 
     arguments = arguments_of_audition(*start)
     files = gr.File(label="Takes", file_count="multiple", visible=False)
-    outputs = [files, described("Figures", answers.AUDITION)]
+    outputs = [files, make_api("Figures", answers.AUDITION)]
     _add("audition", make_audition(handlers, arguments), arguments, outputs)
 
     arguments = arguments_of_dialogue(*start)
     whole = gr.Audio(label="Dialogue", visible=False)
     subtitles = gr.File(label="Subtitles", visible=False)
-    outputs = [whole, subtitles, described("Figures", answers.DIALOGUE)]
+    outputs = [whole, subtitles, make_api("Figures", answers.DIALOGUE)]
     _add("dialogue", make_dialogue_endpoint(handlers, arguments), arguments, outputs)
 
     arguments = arguments_of_compare(*start)
     archive = gr.File(label="Archive", visible=False)
-    outputs = [archive, described("Summary", answers.COMPARISON)]
+    outputs = [archive, make_api("Summary", answers.COMPARISON)]
     _add("compare", make_compare(handlers, comparisons, arguments), arguments, outputs)
 
     arguments = arguments_of_check(models, runtime.model)
-    report = described("Report", answers.REPORT)
+    report = make_api("Report", answers.REPORT)
     _add("check", make_check(synthesis, arguments), arguments, [report])
-    _add("models", make_models(synthesis), {}, [described("Models", answers.MODELS)])
+    _add("models", make_models(synthesis), {}, [make_api("Models", answers.MODELS)])
 
 
 def _add(name: str, work: Callable, arguments: Arguments, outputs: list) -> None:

@@ -39,7 +39,7 @@ from dia_demo.ui.generate.live_audio import LiveRun
 from dia_demo.ui.generate.take_files import player_take, take_updates
 from dia_demo.ui.person_runs import ABANDONED, WatchedRun, Work
 from dia_demo.ui.runs import SECONDS_BETWEEN_UPDATES, Updates, event_value
-from dia_demo.ui.status import PREPARING, Status, explain, failed, in_page_words, status_of
+from dia_demo.ui.status import PREPARING, Status, explain, failed_status, in_page_words, status_of
 
 NO_STORAGE = (
     "Candidates are kept as earlier takes, and this browser stores nothing for this page. Allow it "
@@ -88,7 +88,7 @@ class CandidateHandlers:
             yield from self._run(candidates, range(len(candidates.all)), run)
 
         first = {self.parts.dialogue: NO_PARTS, self.parts.candidates: NO_CANDIDATES}
-        yield from self._watched(request, key, first, work)
+        yield from self._begin_and_watch(request, key, first, work)
 
     def press(self, request: gr.Request, event: gr.EventData, key: str) -> Iterator[Updates]:
         """Make the candidate {id} again with another seed. It stays if that fails."""
@@ -108,11 +108,11 @@ class CandidateHandlers:
             yield {self.parts.candidates: candidates.rows() | {"key": key}}
 
         first = {self.parts.candidates: candidates.rows(running=True) | {"key": key}}
-        yield from self._watched(request, key, first, work)
+        yield from self._begin_and_watch(request, key, first, work)
 
     def choose(self, request: gr.Request, event: gr.EventData, key: str) -> Updates:
         """Show the candidate {id} in the player, or, with {do: discard}, delete the others."""
-        run, candidates = self.page.run.of(request, key), self.lists.get(key)
+        run, candidates = self.page.run.find(request, key), self.lists.get(key)
         if run is not None and not run.ended:
             raise InputError(RUNNING)
         if event_value(event, "do") == "discard":
@@ -140,18 +140,18 @@ class CandidateHandlers:
         shown = {"take": player_take(saved, f"Candidate {chosen.name}")}
         return take_updates(self.parts, saved) | {self.parts.player: shown}
 
-    def _watched(
+    def _begin_and_watch(
         self, request: gr.Request, key: str, first: Updates, work: Work
     ) -> Iterator[Updates]:
-        def making(run: WatchedRun) -> Iterator[Updates]:
-            with self.page.files.unfinished(key):
+        def make(run: WatchedRun) -> Iterator[Updates]:
+            with self.page.files.mark_unfinished(key):
                 yield from work(run)
 
         def error_update(error: Exception) -> Updates:
             rows = self.lists.get(key).rows() if self.lists.has(key) else NO_CANDIDATES
-            return self.page.failed(error) | {self.parts.candidates: rows | {"key": key}}
+            return self.page.failed_updates(error) | {self.parts.candidates: rows | {"key": key}}
 
-        yield from self.page.watched(request, key, LiveRun(), first, making, error_update)
+        yield from self.page.begin_and_watch(request, key, LiveRun(), first, make, error_update)
 
     def _run(
         self, candidates: Candidates, indices: Sequence[int], run: WatchedRun
@@ -172,7 +172,7 @@ class CandidateHandlers:
                 yield self._updates(candidates, status, run, running=True)
         best = candidates.best(indices)
         candidates.chosen = candidates.chosen if best is None else best
-        update = self._updates(candidates, _ended(rows, status, run), run, running=False)
+        update = self._updates(candidates, _ended_status(rows, status, run), run, running=False)
         update[self.parts.stop] = gr.update(interactive=False)
         if best is not None:
             update |= self._show(str(run.key), candidates)
@@ -238,7 +238,7 @@ def _progress(rows: Sequence[Candidate], event: Started | Progress, status: Stat
     return Status("running", "Generating", f"{detail}.", fraction, "Generating", status.notes, left)
 
 
-def _ended(rows: Sequence[Candidate], status: Status, run: WatchedRun) -> Status:
+def _ended_status(rows: Sequence[Candidate], status: Status, run: WatchedRun) -> Status:
     """The status after all have ended."""
     made = [row for row in rows if row.is_made]
     failures = list(dict.fromkeys(row.verdict for row in rows if not row.is_made))
@@ -249,7 +249,7 @@ def _ended(rows: Sequence[Candidate], status: Status, run: WatchedRun) -> Status
         detail = f"{len(made)} of {plural(len(rows), 'candidate')} kept."
         return Status("stopped", "Stopped", detail, status.fraction, f"Stopped, {detail}", notes)
     if not made:
-        return replace(failed(failures[0]), notes=notes)
+        return replace(failed_status(failures[0]), notes=notes)
     detail = f"{plural(len(made), 'candidate')} made. Listen to them and choose one."
     if len(rows) == 1:
         detail = f"Candidate {made[0].name} was made again and is in the player."

@@ -14,7 +14,7 @@ from dia_demo.ui.compare.setup import START, VOICE_MENUS, SetupHandlers
 from dia_demo.ui.files import connect_download
 from dia_demo.ui.generate import form
 from dia_demo.ui.generate.layout import GenerateParts
-from dia_demo.ui.runs import IMMEDIATE, PRIVATE, Trigger, connect_run, on_change, on_choice
+from dia_demo.ui.runs import IMMEDIATE, PRIVATE, Trigger, choice_event, connect_change, connect_run
 
 # The choices that decide which fields are shown.
 QUESTIONS = ("kind", "differs", "separate")
@@ -62,7 +62,7 @@ def _connect_setup(
     # One event, which is never in progress twice: an older description cannot come after a newer.
     # As sent: gradio would refuse a choice that was sent just before its menu got others.
     inputs = [person, *everything]
-    on_change(changes, handlers.describe, inputs, described, preprocess=False)
+    connect_change(changes, handlers.describe, inputs, described, preprocess=False)
     menus = [fields[name] for name in VOICE_MENUS]
     asked = [person, fields["differs"], *menus]
     as_sent: dict[str, Any] = {"preprocess": False, **IMMEDIATE}
@@ -71,7 +71,7 @@ def _connect_setup(
         offered.then(None, None, parts.settled, js="() => performance.now()")
     # The message says what was done with kept voices.
     kept = [page.load, person.change, generate.keep_voice.message.change]
-    on_change(kept, handlers.offer_voices, asked, menus, preprocess=False)
+    connect_change(kept, handlers.offer_voices, asked, menus, preprocess=False)
     _connect_fields(parts, handlers)
     parts.report.click(handlers.repair, everything, parts.writer, **IMMEDIATE)
     source = [fields["differs"], *(generate.fields[name] for name in form.FIELDS)]
@@ -92,7 +92,7 @@ def _connect_question(
     shown = [*values, fields["separate"], *second_side, *parts.rows.values(), *words]
     chosen = [*question, *first_side]
     return [
-        on_choice(fields["differs"])(handlers.choose_setting, chosen, shown, **IMMEDIATE),
+        choice_event(fields["differs"])(handlers.choose_setting, chosen, shown, **IMMEDIATE),
         fields["kind"].input(handlers.choose_kind, question, shown, **LAST),
         fields["separate"].input(handlers.separate, chosen, shown, **LAST),
         restored.then(handlers.choose_kind, question, shown, **IMMEDIATE),
@@ -107,8 +107,10 @@ def _connect_fields(parts: CompareParts, handlers: SetupHandlers) -> None:
     second_side = [fields[f"b_{name}"] for name in SIDE_FIELDS]
     values = [fields[name] for name in QUESTION[1:]]
     model = [fields[name] for name in ("differs", "a_model", "a_precision")]
-    on_choice(fields["a_model"])(handlers.change_model, model, [*first_side, *values], **IMMEDIATE)
-    on_choice(fields["b_model"])(
+    choice_event(fields["a_model"])(
+        handlers.change_model, model, [*first_side, *values], **IMMEDIATE
+    )
+    choice_event(fields["b_model"])(
         handlers.change_second_model, fields["b_model"], second_side, **IMMEDIATE
     )
     choices = (
@@ -116,7 +118,7 @@ def _connect_fields(parts: CompareParts, handlers: SetupHandlers) -> None:
         ("second_choice", handlers.choose_second, second_side),
     )
     for name, handler, side in choices:
-        on_choice(fields[name])(handler, [fields["differs"], fields[name]], side, **IMMEDIATE)
+        choice_event(fields[name])(handler, [fields["differs"], fields[name]], side, **IMMEDIATE)
 
 
 def _connect_making(
@@ -174,4 +176,4 @@ def _connect_kept(parts: CompareParts, handlers: CompareHandlers, person: gr.Bro
     connect_download(parts.csv, handlers.csv, chosen, file, problem)
     connect_download(parts.audio, handlers.audio, chosen, file, problem, menu)
     changed = [parts.downloads, parts.kept, parts.kept_problem]
-    parts.lab.click(handlers.voted, chosen, changed, **IMMEDIATE)
+    parts.lab.click(handlers.refresh_downloads, chosen, changed, **IMMEDIATE)

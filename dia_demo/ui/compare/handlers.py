@@ -22,7 +22,7 @@ from dia_demo.ui import html
 from dia_demo.ui.compare.form.fields import CompareForm
 from dia_demo.ui.compare.html import press_problem
 from dia_demo.ui.compare.layout import CompareParts
-from dia_demo.ui.compare.progress import DELETED, failed, status_of, status_of_stored, title
+from dia_demo.ui.compare.progress import DELETED, failed_status, status_of, status_of_stored, title
 from dia_demo.ui.compare.setup import SetupHandlers
 from dia_demo.ui.person_runs import (
     ABANDONED,
@@ -83,26 +83,28 @@ class CompareHandlers:
 
     def show(self, request: gr.Request, key: str, identity: str) -> Updates:
         """Open a stored comparison in the listening room."""
-        return self._in_room(request, key, lambda: self._opened(key, identity))
+        return self._show_in_room(request, key, lambda: self._opened_updates(key, identity))
 
     def add(self, request: gr.Request, key: str, make: Callable[[], str]) -> Updates:
         """Open the comparison that `make` stores. Errors are the caller's."""
         identity = make()
-        return self._in_room(request, key, lambda: self._opened(key, identity))
+        return self._show_in_room(request, key, lambda: self._opened_updates(key, identity))
 
     def load(self, request: gr.Request, key: str, path: str) -> Updates:
         """Store and open a comparison from a zip; the uploaded file is removed."""
         try:
-            return self._in_room(
-                request, key, lambda: self._opened(key, self.comparisons.load(key, Path(path)))
+            return self._show_in_room(
+                request,
+                key,
+                lambda: self._opened_updates(key, self.comparisons.load(key, Path(path))),
             )
         finally:
             Path(path).unlink(missing_ok=True)
 
     def again(self, request: gr.Request, key: str, identity: str) -> Updates:
         """A new comparison with the same plan and no takes."""
-        return self._in_room(
-            request, key, lambda: self._opened(key, self.comparisons.repeat(key, identity))
+        return self._show_in_room(
+            request, key, lambda: self._opened_updates(key, self.comparisons.repeat(key, identity))
         )
 
     def delete(self, request: gr.Request, key: str, identity: str) -> Updates:
@@ -110,21 +112,21 @@ class CompareHandlers:
 
         def delete() -> Updates:
             self.comparisons.delete(key, identity)
-            return self._closed(key) | {self.parts.status: html.status_card(DELETED)}
+            return self._closed_updates(key) | {self.parts.status: html.status_card(DELETED)}
 
-        return self._in_room(request, key, delete)
+        return self._show_in_room(request, key, delete)
 
-    def _in_room(self, request: gr.Request, key: str, work: Callable[[], Updates]) -> Updates:
+    def _show_in_room(self, request: gr.Request, key: str, work: Callable[[], Updates]) -> Updates:
         """What the person put into the room. The pairs that are being made for another comparison
         do not replace it: see `_watch`."""
         updates = self._or_failure(work, self.parts.kept_problem)
-        run = self.run.of(request, key)
+        run = self.run.find(request, key)
         if run is not None and not run.ended and self.parts.lab in updates:
             rooms = self._rooms.setdefault(run, {})
             rooms[request.session_hash] = updates[self.parts.lab]
         return updates
 
-    def _closed(self, key: str) -> Updates:
+    def _closed_updates(self, key: str) -> Updates:
         """The page without a comparison: the form is open, the room is empty."""
         parts = self.parts
         return {
@@ -154,7 +156,7 @@ class CompareHandlers:
         written = self._or_failure(lambda: {part: {"file": str(write())}, place: ""}, place)
         return {part: {}} | written
 
-    def voted(self, key: str, identity: str) -> Updates:
+    def refresh_downloads(self, key: str, identity: str) -> Updates:
         """After a change in the listening room, which may unlock the downloads."""
         return self._or_failure(
             lambda: {
@@ -171,7 +173,7 @@ class CompareHandlers:
         except Exception as error:
             return {place: press_problem(explain(error))}
 
-    def _opened(self, key: str, identity: str) -> Updates:
+    def _opened_updates(self, key: str, identity: str) -> Updates:
         comparison = self.comparisons.get(key, identity)
         parts = self.parts
         return {
@@ -201,7 +203,7 @@ class CompareHandlers:
 
     def make(self, request: gr.Request, key: str, *values) -> Iterator[Updates]:
         """Generate a new comparison from the fields. One that could not begin is not kept."""
-        run = self.run.of(request, key)
+        run = self.run.find(request, key)
         if run is not None and not run.ended:
             yield from self._join(request, run)
             return
@@ -221,7 +223,7 @@ class CompareHandlers:
             if any(slot.state != TakeState.WAITING for slot in comparison.plan.slots):
                 return self._failed_run(key, identity, error)
             self.comparisons.delete(key, identity)
-            return self._closed(key) | self._failed_updates(error)
+            return self._closed_updates(key) | self._failed_updates(error)
 
         yield from self._updates(request, key, identity, error_update)
 
@@ -241,12 +243,12 @@ class CompareHandlers:
         def work(run: WatchedRun) -> Iterator[Updates]:
             self._abandoned.discard(identity)
             yield from self._run(key, identity, run)
-            yield self._after_run(key, identity)
+            yield self._ended_updates(key, identity)
 
         try:
-            first = self._opened(key, identity)
+            first = self._opened_updates(key, identity)
         except Exception as error:
-            yield {self.parts.status: html.status_card(failed(error))}
+            yield {self.parts.status: html.status_card(failed_status(error))}
             return
         run, is_new = self.run.begin(request, key, first, work, error_update)
         yield from self._watch(request, run) if is_new else self._join(request, run)
@@ -271,7 +273,7 @@ class CompareHandlers:
 
     def rejoin(self, request: gr.Request, key: str) -> Iterator[Updates]:
         """Watch the run that went on while no page of this person was open."""
-        run = self.run.of(request, key)
+        run = self.run.find(request, key)
         if run is None or run.ended:
             # gradio would empty the outputs of a generator without an update.
             yield {self.parts.status: gr.skip()}
@@ -279,19 +281,19 @@ class CompareHandlers:
             yield from self._watch(request, run)
 
     def _failed_run(self, key: str, identity: str, error: Exception) -> Updates:
-        return self._after_run(key, identity) | self._failed_updates(error)
+        return self._ended_updates(key, identity) | self._failed_updates(error)
 
     def _failed_updates(self, error: Exception) -> Updates:
         parts = self.parts
         return {
-            parts.status: html.status_card(failed(error)),
+            parts.status: html.status_card(failed_status(error)),
             parts.stop: gr.update(interactive=False),
         }
 
-    def _after_run(self, key: str, identity: str) -> Updates:
+    def _ended_updates(self, key: str, identity: str) -> Updates:
         parts, stop = self.parts, gr.update(interactive=False)
         try:
-            opened = self._opened(key, identity)
+            opened = self._opened_updates(key, identity)
         except DiaDemoError:
             return {parts.stop: stop}
         # The run's last status stays, and Resume follows in `idle`.
@@ -300,7 +302,7 @@ class CompareHandlers:
 
     def idle(self, request: gr.Request, key: str, identity: str) -> Updates:
         """The buttons of a page that watches no run, or whose run is over."""
-        run = self.run.of(request, key)
+        run = self.run.find(request, key)
         if run is not None and not run.ended:
             return self.run.busy()
         resume = gr.update(interactive=self._can_resume(key, identity))

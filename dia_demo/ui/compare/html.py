@@ -110,7 +110,7 @@ def _counts(outcome: ComparisonResult) -> str:
             "Votes", _head("First", "Second", "No difference", "Share of the first"), rows
         )
     is_abx = outcome.kind == ComparisonKind.ABX
-    side = _leading(outcome)
+    side = _leading_side(outcome)
     rows = "".join(
         _count_row(capitalize(count.label), count, side, with_ties=not is_abx)
         for count in (outcome.overall, *outcome.parts)
@@ -122,7 +122,7 @@ def _counts(outcome: ComparisonResult) -> str:
     return _table("Votes", _head(*map(capitalize, names), "No difference", share), rows)
 
 
-def _leading(outcome: ComparisonResult) -> int:
+def _leading_side(outcome: ComparisonResult) -> int:
     """The side whose share is shown: the one with more votes; of ABX the right answers."""
     count = outcome.overall
     is_abx = outcome.kind == ComparisonKind.ABX
@@ -169,7 +169,7 @@ def _chart(outcome: ComparisonResult) -> str:
     if outcome.overall is None or outcome.overall.rate is None:
         return ""
     is_abx = outcome.kind == ComparisonKind.ABX
-    side = _leading(outcome)
+    side = _leading_side(outcome)
     rows = [(capitalize(row.label), _share(row, side)) for row in (outcome.overall, *outcome.parts)]
     lines = [(label, rate, low, high) for label, (rate, low, high) in rows if rate is not None]
     what = "right answers" if is_abx else f"votes for {outcome.overall.settings[side]}"

@@ -30,7 +30,7 @@ _MOST_NAMED = 100
 def status_of(event: RenderEvent) -> Status:
     """The progress of the whole plan in one line."""
     if isinstance(event, RenderEnded):
-        return _ended(event)
+        return _ended_status(event)
     made = f"{event.pairs_made} of {plural(event.pairs, 'pair')} ready"
     parts = [made]
     if event.realtime_factor is not None:
@@ -44,7 +44,7 @@ def status_of(event: RenderEvent) -> Status:
     return Status("running", event.phase, ", ".join(parts), reached, "Generating", left=left)
 
 
-def _ended(event: RenderEnded) -> Status:
+def _ended_status(event: RenderEnded) -> Status:
     made = f"{event.pairs_made} of {plural(event.pairs, 'pair')}"
     reached = event.pairs_made / event.pairs
     if event.failures:
@@ -56,7 +56,7 @@ def _ended(event: RenderEnded) -> Status:
     return Status("done", "Done", f"{made} ready.", 1.0, "All pairs are ready")
 
 
-def failed(error: Exception) -> Status:
+def failed_status(error: Exception) -> Status:
     """Why a request failed."""
     message = explain(error)
     return Status("failed", "Request failed", message, 0.0, f"Failed: {message}")

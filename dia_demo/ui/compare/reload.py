@@ -47,12 +47,12 @@ def connect(
     outputs += [parts.make_problem, parts.kept_problem, tabs]
 
     def reopen(request: gr.Request, key: str, memory: object) -> Updates:
-        return reopened(handlers, tabs, request, key, memory)
+        return reopened_updates(handlers, tabs, request, key, memory)
 
     room_opened = entered.then(reopen, [person, room], outputs, js=READ_ROOM, **IMMEDIATE)
 
     def restore(values: object) -> list:
-        return restored(parts, values)
+        return restored_updates(parts, values)
 
     loaded = page.load(restore, saved, parts.inputs, **IMMEDIATE)
     loaded.then(None, None, None, js="() => { window.diaCompareRestored = true; }")
@@ -69,7 +69,7 @@ def connect(
     return loaded, room_opened
 
 
-def reopened(
+def reopened_updates(
     handlers: CompareHandlers, tabs: gr.Tabs, request: gr.Request, key: str, memory: object
 ) -> Updates:
     """The comparison that was in the room of this browser, if it still exists.
@@ -91,7 +91,7 @@ def reopened(
     return updates | ({tabs: gr.update(selected="compare")} if was_in_front else {})
 
 
-def restored(parts: CompareParts, saved: object) -> list:
+def restored_updates(parts: CompareParts, saved: object) -> list:
     """The form's saved values in the order of FIELDS; a value that a field cannot have is left
     out."""
     values = saved if isinstance(saved, dict) else {}

@@ -171,7 +171,7 @@ class SetupHandlers:
         try:
             compare_form = CompareForm.from_values(values)
             text, check = self._text(compare_form), self._check(compare_form)
-            repaired = script_findings.repaired(text, code, check)
+            repaired = script_findings.repair_scripts(text, code, check)
         except DiaDemoError:
             return gr.skip()
         return self._replacements.replace(text, repaired)
@@ -181,22 +181,24 @@ class SetupHandlers:
     def choose_setting(self, kind: str, name: str, separate: bool, *side) -> Updates:
         """Two values of the chosen setting, and its fields among the others hidden."""
         values = dict(zip(SIDE_FIELDS, side, strict=True))
-        return _merged(self._question(name, values), self._shown(kind, name, separate))
+        return _merge_updates(
+            self._question(name, values), self._visible_fields(kind, name, separate)
+        )
 
     def choose_kind(self, kind: str, name: str, separate: bool) -> Updates:
         """The words and fields of a kind of comparison."""
-        return self._shown(kind, name, separate)
+        return self._visible_fields(kind, name, separate)
 
     def separate(self, kind: str, name: str, separate: bool, *side) -> Updates:
         """The second side's own fields, which begin as those of the first."""
-        fields, updates = self.parts.fields, self._shown(kind, name, separate)
+        fields, updates = self.parts.fields, self._visible_fields(kind, name, separate)
         if not separate or name == "model":
             return updates
         own = {
             fields[f"b_{field}"]: gr.update(value=value)
             for field, value in zip(SIDE_FIELDS, side, strict=True)
         }
-        return _merged(updates, own)
+        return _merge_updates(updates, own)
 
     def offer_voices(self, key: object, name: str, *chosen: str) -> Updates:
         """The person's kept voices in the menus of voices; a choice that is no longer offered is
@@ -219,7 +221,7 @@ class SetupHandlers:
         """The defaults of the first side's model, as on the Generate tab."""
         values = default_side(self.synthesis, model, precision)
         question = {} if name in MENUS else self._question(name, values)
-        return _merged(self._defaults("a", model), question)
+        return _merge_updates(self._defaults("a", model), question)
 
     def change_second_model(self, model: str) -> Updates:
         """The defaults of the second side's model."""
@@ -227,13 +229,13 @@ class SetupHandlers:
 
     def choose_first(self, name: str, value: str) -> Updates:
         """A model that is compared brings its own defaults."""
-        return self._chosen("a", name, value)
+        return self._choose("a", name, value)
 
     def choose_second(self, name: str, value: str) -> Updates:
         """The same for the second."""
-        return self._chosen("b", name, value)
+        return self._choose("b", name, value)
 
-    def _chosen(self, side: str, name: str, value: str) -> Updates:
+    def _choose(self, side: str, name: str, value: str) -> Updates:
         if name == "model":
             return self._defaults(side, value)
         # gradio refuses an update of nothing.
@@ -251,9 +253,9 @@ class SetupHandlers:
         values = {"values": round_values(name, first, second)}
         values |= _pair(name, first, second)
         updates = {fields[field]: gr.update(value=value) for field, value in values.items()}
-        return _merged(updates, self._defaults("b", second) if name == "model" else {})
+        return _merge_updates(updates, self._defaults("b", second) if name == "model" else {})
 
-    def _shown(self, kind: str, name: str, separate: bool) -> Updates:
+    def _visible_fields(self, kind: str, name: str, separate: bool) -> Updates:
         """Which fields are shown: those that count, each once."""
         parts, fields = self.parts, self.parts.fields
         pair = kind != "round"
@@ -306,7 +308,7 @@ def _pair(name: str, first: Any, second: Any) -> dict[str, Any]:
     return dict(zip(fields, (first, second), strict=True))
 
 
-def _merged(*parts: Updates) -> Updates:
+def _merge_updates(*parts: Updates) -> Updates:
     """Updates of the same component as one."""
     merged: Updates = {}
     for updates in parts:

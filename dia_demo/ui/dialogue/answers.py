@@ -84,7 +84,7 @@ def _file(synthesis: Synthesis, run: DialogueRun, name: str, question: Mapping[s
         folder.mkdir(parents=True)
         if name in ("srt", "vtt"):
             return write_subtitles(folder / f"{stem}.{name}", words_in_file(run))
-        with _zipped(folder / f"{stem}-{name}.zip") as archive:
+        with _open_zip(folder / f"{stem}-{name}.zip") as archive:
             if name == "speakers":
                 files = write_speakers(folder, run, suffix)
             else:
@@ -122,6 +122,6 @@ def _one_at_a_time() -> Iterator[None]:
 
 
 @contextmanager
-def _zipped(path: Path) -> Iterator[zipfile.ZipFile]:
+def _open_zip(path: Path) -> Iterator[zipfile.ZipFile]:
     with zipfile.ZipFile(path, "w") as archive:
         yield archive

@@ -82,7 +82,7 @@ class DialogueMaker:
             # Of this run, which did not begin at the beginning if some parts were there.
             first_audio = None if self._found else first_audio
             figures = whole_figures(self.dialogue, self.kept.wall_seconds, first_audio)
-            self.status = wording.finished(figures, event.chunks)
+            self.status = wording.finished_status(figures, event.chunks)
             yield DialogueUpdate(self.status, self._rows(True), figures=figures, is_over=True)
 
     def _note(self, event: DialogueEvent) -> None:
@@ -92,18 +92,18 @@ class DialogueMaker:
                 self.status = status_of(event, self.status)
             case DialoguePlanned():
                 self._found = event.found
-                self.status = wording.planned(self.plan, event.found, event.left)
+                self.status = wording.planned_status(self.plan, event.found, event.left)
             case ChunkProgress():
                 self._audible[event.chunk] = event.audio_seconds
-                self.status = wording.progress(event, made, count)
+                self.status = wording.progress_status(event, made, count)
             case ChunkFinished():
                 self._audible.pop(event.chunk, None)
                 self.kept.note(self._rows(True))  # What a page shows if the program ends now.
             case DialogueStopped():
                 begun = len(self.dialogue.stopped)
-                self.status = wording.stopped(made, count, begun, self.status.fraction)
+                self.status = wording.stopped_status(made, count, begun, self.status.fraction)
             case DialogueFailed():
-                self.status = wording.broken(event.message, made, count)
+                self.status = wording.failed_status(event.message, made, count)
 
     def _rows(self, is_over: bool = False) -> dict[str, Any]:
         row = _row_of(self.dialogue, {} if is_over else self._audible)

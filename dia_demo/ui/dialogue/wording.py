@@ -10,23 +10,23 @@ from dia_demo.services.wording import duration, plural, time_left
 from dia_demo.ui.status import Status, factor
 
 
-def planned(plan: DialoguePlan, found: int, left: TimeLeft | None) -> Status:
+def planned_status(plan: DialoguePlan, found: int, left: TimeLeft | None) -> Status:
     """The script is split, and some parts may be there already."""
     parts = plural(len(plan.chunks), "part")
     about = f"{parts}, about {duration(plan.script.seconds / plan.request.speed)} in all"
     made = f"{found} of {parts} were made before" if found else about
-    return _running(made, 0.0, left)
+    return _running_status(made, 0.0, left)
 
 
-def progress(event: ChunkProgress, made: int, count: int) -> Status:
+def progress_status(event: ChunkProgress, made: int, count: int) -> Status:
     """Parts are being made."""
     done, total = duration(event.done_seconds), duration(event.total_seconds)
     detail = f"{made} of {plural(count, 'part')}, {done} of about {total}"
     # Only the end of the run fills the bar.
-    return _running(detail, min(0.98, event.done_seconds / event.total_seconds), event.left)
+    return _running_status(detail, min(0.98, event.done_seconds / event.total_seconds), event.left)
 
 
-def finished(figures: Figures, reports: tuple[ChunkReport, ...]) -> Status:
+def finished_status(figures: Figures, reports: tuple[ChunkReport, ...]) -> Status:
     """The whole is there; parts that kept a fault are named."""
     made = (
         f"{duration(figures.audio_seconds)} of audio in {plural(len(reports), 'part')}, "
@@ -41,26 +41,26 @@ def finished(figures: Figures, reports: tuple[ChunkReport, ...]) -> Status:
     return Status("done", "Done", f"{made}.", 1.0, f"Done, {made}", notes)
 
 
-def stopped(made: int, count: int, begun: int, fraction: float | None) -> Status:
+def stopped_status(made: int, count: int, begun: int, fraction: float | None) -> Status:
     """Stop was pressed; what is complete is kept. begun: parts that are not complete, but can be
     played."""
-    kept = _kept(made, count, begun)
+    kept = _kept_clause(made, count, begun)
     return Status("stopped", "Stopped", kept, fraction or 0.0, f"Stopped. {kept}")
 
 
-def broken(message: str, made: int, count: int) -> Status:
+def failed_status(message: str, made: int, count: int) -> Status:
     """A part could not be made; what is complete is kept."""
-    detail = f"{message} {_kept(made, count)}"
+    detail = f"{message} {_kept_clause(made, count)}"
     return Status("failed", "Generation failed", detail, 0.0, f"Failed: {message}")
 
 
-def incomplete(made: int, count: int, begun: int) -> Status:
-    """What a page says of a dialogue that an earlier run left; see `stopped`."""
-    kept = f"Your last dialogue is not complete. {_kept(made, count, begun)}"
+def incomplete_status(made: int, count: int, begun: int) -> Status:
+    """What a page says of a dialogue that an earlier run left; see `stopped_status`."""
+    kept = f"Your last dialogue is not complete. {_kept_clause(made, count, begun)}"
     return Status("stopped", "Not complete", kept, made / count, kept)
 
 
-def _kept(made: int, count: int, begun: int = 0) -> str:
+def _kept_clause(made: int, count: int, begun: int = 0) -> str:
     heard = f" You can play the beginning of {plural(begun, 'more part')}." if begun else ""
     if not made:
         heard = f", but you can play the beginning of {plural(begun, 'part')}" if begun else ""
@@ -68,7 +68,7 @@ def _kept(made: int, count: int, begun: int = 0) -> str:
     return f"{made} of {plural(count, 'part')} are kept.{heard} Press Resume to make the rest."
 
 
-def _running(detail: str, fraction: float, left: TimeLeft | None) -> Status:
+def _running_status(detail: str, fraction: float, left: TimeLeft | None) -> Status:
     words = "" if left is None else f"{time_left(left)} left"
     shown = ", ".join(filter(None, [detail, words]))
     return Status("running", "Generating", shown, fraction, "Generating", left=words)

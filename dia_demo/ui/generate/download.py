@@ -21,7 +21,7 @@ from dia_demo.services.people import is_key
 from dia_demo.services.synthesis import Synthesis
 from dia_demo.services.wording import about_duration, byte_size, duration, plural
 from dia_demo.ui.generate import form
-from dia_demo.ui.runs import IMMEDIATE, Updates, event_value, on_change
+from dia_demo.ui.runs import IMMEDIATE, Updates, connect_change, event_value
 from dia_demo.ui.status import factor
 
 SECONDS_BETWEEN_QUESTIONS = 1.0
@@ -274,7 +274,7 @@ def connect(
     inputs = [person, fields["model"], fields["precision"], panel.described]
     outputs = [panel.card, panel.timer, panel.described, *handlers.sampling]
     changes = [fields["model"].change, fields["precision"].change, panel.timer.tick, page.load]
-    on_change(changes, handlers.refresh, inputs, outputs, preprocess=False)
+    connect_change(changes, handlers.refresh, inputs, outputs, preprocess=False)
     panel.card.click(handlers.act, inputs, outputs, **IMMEDIATE)
 
 

@@ -12,7 +12,7 @@ from dia_demo.ui.generate.expectation import ExpectationHandlers
 from dia_demo.ui.generate.form_handlers import FormHandlers
 from dia_demo.ui.generate.handlers import GenerateHandlers
 from dia_demo.ui.generate.layout import GenerateParts
-from dia_demo.ui.runs import IMMEDIATE, PRIVATE, Trigger, connect_run, on_change, on_choice
+from dia_demo.ui.runs import IMMEDIATE, PRIVATE, Trigger, choice_event, connect_change, connect_run
 from dia_demo.ui.voices import events as voice_events
 from dia_demo.ui.voices.handlers import VoiceHandlers
 from dia_demo.ui.writing import script_help
@@ -114,7 +114,7 @@ def _connect_form(parts: GenerateParts, handlers: FormHandlers) -> None:
     """Script checks, repairs, seeds, chips, and the defaults of a model."""
     fields = parts.fields
     checked = [fields[name] for name in form.CHECKED]
-    on_change(
+    connect_change(
         [field.change for field in checked],
         handlers.check,
         checked,
@@ -127,7 +127,7 @@ def _connect_form(parts: GenerateParts, handlers: FormHandlers) -> None:
     parts.report.click(handlers.repair, checked, parts.examples, preprocess=False, **IMMEDIATE)
     # Not `change`: a reload that restores a model must not reset its settings.
     gr.on(
-        [on_choice(fields["model"]), parts.defaults.click],
+        [choice_event(fields["model"]), parts.defaults.click],
         handlers.change_model,
         fields["model"],
         sampling_fields(fields),
@@ -137,7 +137,7 @@ def _connect_form(parts: GenerateParts, handlers: FormHandlers) -> None:
     parts.preset.input(
         handlers.choose_preset, [parts.preset, fields["model"]], sampling, **IMMEDIATE
     )
-    on_change(
+    connect_change(
         [field.change for field in (*sampling, fields["model"])],
         handlers.show_preset,
         [fields["model"], *sampling],
@@ -148,7 +148,7 @@ def _connect_form(parts: GenerateParts, handlers: FormHandlers) -> None:
     others = [fields["speed"], fields["seed"]]
     parts.defaults.click(lambda: (1.0, ""), None, others, **IMMEDIATE)
     model = fields["model"]
-    on_change([model.change], handlers.live_rate, [model], [parts.player])
+    connect_change([model.change], handlers.live_rate, [model], [parts.player])
     parts.dice.click(lambda: str(random_seed()), None, fields["seed"], **IMMEDIATE)
     parts.keep_seed.click(str, parts.take_seed, fields["seed"], **IMMEDIATE)
     chip_fields = [fields["seed"], fields["voice_prompt"]]

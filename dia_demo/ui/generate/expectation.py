@@ -31,7 +31,7 @@ from dia_demo.services.voices.kept import KeptVoices
 from dia_demo.services.wording import time_left
 from dia_demo.text.pronunciations import NONE, Pronunciations
 from dia_demo.ui.generate import form
-from dia_demo.ui.runs import IMMEDIATE, Updates, on_change
+from dia_demo.ui.runs import IMMEDIATE, Updates, connect_change
 from dia_demo.voices import VOICE_FIELDS
 
 # The fields of the form that the time depends on.
@@ -149,7 +149,7 @@ class ExpectationHandlers:
 
     def _request(self, info: ModelInfo, fields: dict[str, Any]) -> Request:
         """The request of these fields, with the kept voices but without a recording."""
-        draft = form.draft_of(info, fields, _listed(fields["pronunciations"]))
+        draft = form.draft_of(info, fields, _parse_list(fields["pronunciations"]))
         request = replace(draft, runtime=self._runtime(info, fields), speed=fields["speed"])
         kept = KeptVoices.for_person(self.synthesis.settings, fields["key"])
         with suppress(InputError):  # Of a voice that is not offered any more.
@@ -168,7 +168,7 @@ class ExpectationHandlers:
         return time_to_make(self.synthesis, request, seconds / request.speed)
 
 
-def _listed(text: str | None) -> Pronunciations:
+def _parse_list(text: str | None) -> Pronunciations:
     """The list in the form; empty while a line is incomplete, which the report says."""
     try:
         return Pronunciations.parse(text or "")
@@ -268,7 +268,7 @@ def connect(
     for component, value in handlers.refresh(None, *(field.value for field in inputs)).items():
         if component is not panel.timer:
             component.value = value
-    on_change(
+    connect_change(
         # A finished take tells more about this machine.
         [
             *(field.change for field in inputs),
@@ -306,4 +306,4 @@ def connect_candidates(
     # That of one take changes with all that this depends on.
     changes = [handlers.panel.wait.change, count.change]
     shown = [count, person, *inputs]
-    on_change(changes, handlers.candidates, shown, [wait], preprocess=False)
+    connect_change(changes, handlers.candidates, shown, [wait], preprocess=False)

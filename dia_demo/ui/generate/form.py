@@ -179,7 +179,7 @@ def draft_of(info: ModelInfo, fields: Mapping[str, Any], pronunciations: Pronunc
     )
 
 
-def restored(saved: dict, ends: dict[str, tuple[float, float]]) -> dict:
+def restored_values(saved: dict, ends: dict[str, tuple[float, float]]) -> dict:
     """The valid ones of the saved values, numbers within the ends of their sliders."""
     values = {name: saved[name] for name in REMEMBERED if name in saved}
     if not isinstance(values.get("normalise", False), bool):
@@ -198,6 +198,6 @@ def restored(saved: dict, ends: dict[str, tuple[float, float]]) -> dict:
 
 
 def out_of_reach(saved: dict, ends: dict[str, tuple[float, float]]) -> dict[str, float]:
-    """The saved numbers that `restored` moves to an end of their slider, with that end."""
-    values = restored(saved, ends)
+    """The saved numbers that `restored_values` moves to an end of their slider, with that end."""
+    values = restored_values(saved, ends)
     return {name: values[name] for name in ends if name in values and values[name] != saved[name]}

@@ -74,10 +74,10 @@ class FormHandlers:
         would type it, so that Ctrl+Z undoes it.
         """
         checked = dict(zip(form.CHECKED, values, strict=True))
-        repaired = self._repaired(checked, event)
+        repaired = self._repair_script(checked, event)
         return self._replacements.replace(checked["script"], repaired)
 
-    def _repaired(self, checked: dict, event: gr.EventData) -> str | None:
+    def _repair_script(self, checked: dict, event: gr.EventData) -> str | None:
         result = self._read(checked)
         if result is None:
             return None
@@ -116,9 +116,9 @@ class FormHandlers:
             listed,
             bool(checked[form.IN_PARTS]),
         )
-        return self._in_parts(report, checked, listed) if checked[form.IN_PARTS] else report
+        return self._report_for_parts(report, checked, listed) if checked[form.IN_PARTS] else report
 
-    def _in_parts(
+    def _report_for_parts(
         self, report: ScriptReport, checked: dict, listed: Pronunciations
     ) -> ScriptReport:
         """The report on a script that may be made in parts: it is never too long for a take."""
@@ -167,7 +167,7 @@ class FormHandlers:
         if not isinstance(saved, dict) or saved.get("model") not in models:
             return [gr.skip()] * len(form.REMEMBERED)
         info = models[saved["model"]]
-        values = form.restored(saved, form.slider_ends(info))
+        values = form.restored_values(saved, form.slider_ends(info))
         changes: dict[str, dict[str, Any]] = {name: {} for name in form.REMEMBERED}
         changes |= sliders_of(info) | {"normalise": {"visible": not info.profile.normalises}}
         for name, value in values.items():

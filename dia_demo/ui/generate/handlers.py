@@ -45,7 +45,7 @@ from dia_demo.ui.generate.take_files import TakeFiles, no_take, player_take, tak
 from dia_demo.ui.machine import xpu
 from dia_demo.ui.person_runs import ABANDONED, PersonRuns, WatchedRun, Work
 from dia_demo.ui.runs import SECONDS_BETWEEN_UPDATES, Sessions, Updates, event_value
-from dia_demo.ui.status import PREPARING, explain, failed, status_of, with_remarks
+from dia_demo.ui.status import PREPARING, explain, failed_status, status_of, with_remarks
 
 ALREADY_RUNNING = (
     "Your other take is still being generated, and this page now shows it. Wait for it, or press "
@@ -76,15 +76,15 @@ class GenerateHandlers:
         live = LiveRun(self.synthesis.notice.samples)
 
         def work(run: WatchedRun) -> Iterator[Updates]:
-            with self.files.unfinished(key):
+            with self.files.mark_unfinished(key):
                 yield from self._run(form.Form.from_values(values), run, live)
 
         def error_update(error: Exception) -> Updates:
-            return self.failed(error) | self._without_take(live, key)
+            return self.failed_updates(error) | self._without_take(live, key)
 
         first = no_take(self.parts) | {self.parts.player: live.state()}
         first |= {self.parts.dialogue: NO_PARTS, self.parts.candidates: NO_CANDIDATES}
-        yield from self.watched(request, key, live, first, work, error_update)
+        yield from self.begin_and_watch(request, key, live, first, work, error_update)
 
     def press_parts(self, request: gr.Request, event: gr.EventData, key: str) -> Iterator[Updates]:
         """A press in the list of parts: {do: resume}, or {do: again, index, words} for one part.
@@ -109,12 +109,12 @@ class GenerateHandlers:
         rows = kept.shown | {"key": key}
 
         def error_update(error: Exception) -> Updates:
-            return self.failed(error) | {self.parts.dialogue: rows}
+            return self.failed_updates(error) | {self.parts.dialogue: rows}
 
         first = {self.parts.dialogue: rows | {"running": True}}
-        yield from self.watched(request, key, live, first, work, error_update)
+        yield from self.begin_and_watch(request, key, live, first, work, error_update)
 
-    def watched(
+    def begin_and_watch(
         self,
         request: gr.Request,
         key: str,
@@ -125,21 +125,21 @@ class GenerateHandlers:
     ) -> Iterator[Updates]:
         """Start `work` in the background, unless the person has a run already, and watch it."""
 
-        def making(run: WatchedRun) -> Iterator[Updates]:
+        def make(run: WatchedRun) -> Iterator[Updates]:
             try:
                 yield from work(run)
             finally:
                 live.done = True
 
         first |= {self.parts.status: html.status_card(PREPARING), self.parts.on_cpu: HIDDEN}
-        run, is_new = self.run.begin(request, key, first, making, error_update)
+        run, is_new = self.run.begin(request, key, first, make, error_update)
         if not is_new:
             gr.Info(ALREADY_RUNNING, duration=20, title="One take at a time")
         yield from self.run.watch(run)
 
-    def failed(self, error: Exception) -> Updates:
+    def failed_updates(self, error: Exception) -> Updates:
         """The status of a run that an error ended."""
-        return {self.parts.status: html.status_card(failed(explain(error)))}
+        return {self.parts.status: html.status_card(failed_status(explain(error)))}
 
     def download(self, file: str | None, name: object) -> dict:
         """The take on show in the format with this name, for the page to download."""
@@ -147,7 +147,7 @@ class GenerateHandlers:
             raise InputError("There is no take to download. Generate one, or reload the page.")
         return {"file": str(convert_take(Path(file), suffix_of(name)))}
 
-    def _ended(self, live: LiveRun) -> Updates:
+    def _ended_updates(self, live: LiveRun) -> Updates:
         """The live audio is complete, and there is nothing left to stop."""
         live.done = True
         return {
@@ -163,7 +163,7 @@ class GenerateHandlers:
         if earlier is not None and not live.has_sound:
             live.take = player_take(earlier, EARLIER)
             shown = take_updates(self.parts, earlier)
-        return shown | self._ended(live)
+        return shown | self._ended_updates(live)
 
     def _run(self, values: form.Form, run: WatchedRun, live: LiveRun) -> Iterator[Updates]:
         self.files.check_space()
@@ -259,7 +259,7 @@ class GenerateHandlers:
                     self.parts.player: live.state(),
                 }
                 if isinstance(event, Finished | Cancelled | Failed):
-                    update |= self._ended(live)
+                    update |= self._ended_updates(live)
                 yield update
 
     def request_of(self, values: form.Form, key: str | None = None) -> Request:
@@ -274,7 +274,7 @@ class GenerateHandlers:
         parts = self.parts
         return {
             parts.on_cpu: gr.update(visible=True),
-            parts.fields["xpu"]: xpu.after_failure(),
-            parts.xpu.report: xpu.outdated(),
+            parts.fields["xpu"]: xpu.toggle_after_failure(),
+            parts.xpu.report: xpu.outdated_notice(),
             parts.fields["seed"]: seed,
         }

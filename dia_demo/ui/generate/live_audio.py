@@ -104,7 +104,7 @@ class LiveRun:
         """Whether some of it can be heard."""
         return self._samples > 0
 
-    def after(self, start: int) -> dict:
+    def read_from(self, start: int) -> dict:
         """Samples from `start` on as base64 of little-endian int16, and whether it is done."""
         # `done` is read first: the next call returns a chunk that is added in between.
         done, made = self.done, np.concatenate([np.zeros(0, np.int16), *self._chunks])
@@ -135,10 +135,10 @@ class LiveAudio:
         """Answer the page's player, which asks {run, from}: the token and the first sample."""
         query = question if isinstance(question, dict) else {}
         start = query.get("from")
-        return self.after(str(query.get("run")), start if type(start) is int else 0)
+        return self.read_from(str(query.get("run")), start if type(start) is int else 0)
 
-    def after(self, token: str, start: int) -> dict:
-        """See `LiveRun.after`. An unknown run is empty and done."""
+    def read_from(self, token: str, start: int) -> dict:
+        """See `LiveRun.read_from`. An unknown run is empty and done."""
         with self._lock:
             run = self._runs.get(token)
-        return run.after(start) if run else {"pcm": "", "rate": 0, "done": True}
+        return run.read_from(start) if run else {"pcm": "", "rate": 0, "done": True}

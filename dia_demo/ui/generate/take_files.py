@@ -59,7 +59,7 @@ class TakeFiles:
         self.home = home
         self.history = history
 
-    def unfinished(self, key: str) -> AbstractContextManager[None]:
+    def mark_unfinished(self, key: str) -> AbstractContextManager[None]:
         """See `History.mark_unfinished`; nothing for a page without a key."""
         return self.history.mark_unfinished(key) if is_key(key) else nullcontext()
 

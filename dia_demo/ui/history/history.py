@@ -27,13 +27,13 @@ from dia_demo.ui.generate.form_handlers import FormHandlers
 from dia_demo.ui.generate.handlers import GenerateHandlers
 from dia_demo.ui.generate.layout import GenerateParts
 from dia_demo.ui.history.restoring import (
-    in_words,
+    describe_values,
     kept_voices,
     pronunciations_of,
     voice_note,
     voice_prompt,
 )
-from dia_demo.ui.runs import IMMEDIATE, event_value, on_change
+from dia_demo.ui.runs import IMMEDIATE, connect_change, event_value
 from dia_demo.ui.scripts import start_class
 from dia_demo.ui.status import Status, explain
 
@@ -177,7 +177,7 @@ class HistoryHandlers:
         sound, words: the form's voice prompt. listed: the form's list of pronunciations.
         """
         take = self.history.get(key, event_value(event, "id"))
-        return self._restored(vars(take), key, sound, words, listed)
+        return self._restore(vars(take), key, sound, words, listed)
 
     def drop(self, key: object, path: str | None, sound: str | None, words: str, listed: str):
         """Restore the settings that a take's file contains. key: the person whose kept voices it
@@ -187,7 +187,7 @@ class HistoryHandlers:
         take = read_take(Path(path))
         if take is None:
             raise InputError("This file contains no settings. Use a take that this program saved.")
-        return self._restored(take, key, sound, words, listed)
+        return self._restore(take, key, sound, words, listed)
 
     def compare_with(self, key: str, differs: str, listed: str, event: gr.EventData):
         """Copy the settings of an earlier take to both sides of the Compare tab, and show it.
@@ -212,7 +212,7 @@ class HistoryHandlers:
             html.status_card(status),
         ]
 
-    def _restored(
+    def _restore(
         self, take: Mapping[str, Any], key: object, sound: str | None, words: str, listed: str
     ):
         """The fields of RESTORED, and a status naming what is missing.
@@ -241,7 +241,7 @@ class HistoryHandlers:
         for name, end in form.out_of_reach(values, form.slider_ends(info)).items():
             label = self.page.parts.fields[name].label
             notes.append(f"Note: {label} was {values[name]:g}, but the slider ends at {end:g}.")
-        taken = ", ".join(in_words(values, form.defaults_of(info)))
+        taken = ", ".join(describe_values(values, form.defaults_of(info)))
         detail = f"The settings of the take are in the form: {taken}. Press Generate."
         status = Status("idle", "Ready", detail, 0.0, detail, tuple(notes))
         fields = self.form_handlers.restore(values)
@@ -269,7 +269,7 @@ def connect(
     page that may delete takes."""
     # The figures change with a finished take, which is kept by then.
     changes = [person.change, page.load, generate.figures.change]
-    on_change(changes, handlers.enter, [person], [parts.earlier])
+    connect_change(changes, handlers.enter, [person], [parts.earlier])
     deleting.then(handlers.enter, person, parts.earlier, **IMMEDIATE)
     restored = [*(generate.fields[name] for name in RESTORED), generate.status]
     listed = generate.fields["pronunciations"]

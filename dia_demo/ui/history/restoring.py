@@ -35,7 +35,7 @@ def kept_voices(take: Mapping[str, Any], voices: KeptVoices) -> tuple[dict[str, 
     )
 
 
-def in_words(values: dict, defaults: dict[str, float]) -> list[str]:
+def describe_values(values: dict, defaults: dict[str, float]) -> list[str]:
     """What a form takes from a take, without what the model has as its default anyway."""
     changed = [name for name in form.SAMPLING if values.get(name, defaults[name]) != defaults[name]]
     words = ["script", *(f"{PARAMS[name].label} {values[name]:g}" for name in changed)]
@@ -76,16 +76,16 @@ def pronunciations_of(take: Mapping[str, Any], own: str | None) -> tuple[str, li
         return own, [why]
     notes = []
     if added:
-        notes.append(f"Note: the take's pronunciation of {_quoted(added)} was added to the list.")
+        notes.append(f"Note: the take's pronunciation of {_quote(added)} was added to the list.")
     if set_aside:
         notes.append(
-            f"Note: your pronunciation of {_quoted(set_aside)} is turned off with a #, because the "
+            f"Note: your pronunciation of {_quote(set_aside)} is turned off with a #, because the "
             "take was made without it. Remove the # to use it again."
         )
     return listed, notes
 
 
-def _quoted(words: Sequence[str]) -> str:
+def _quote(words: Sequence[str]) -> str:
     """Words in quotes, the first of many."""
     more = f" and {len(words) - _MOST_NAMED} more" if len(words) > _MOST_NAMED else ""
     return f"{', '.join(f'“{word}”' for word in words[:_MOST_NAMED])}{more}"

@@ -11,7 +11,7 @@ from dia_demo.services.earlier.history import History
 from dia_demo.services.people import is_key
 from dia_demo.ui import html
 from dia_demo.ui.dialogue.answers import kept_dialogue
-from dia_demo.ui.dialogue.wording import incomplete
+from dia_demo.ui.dialogue.wording import incomplete_status
 from dia_demo.ui.generate.events import run_outputs, take_outputs
 from dia_demo.ui.generate.handlers import GenerateHandlers
 from dia_demo.ui.generate.layout import GenerateParts
@@ -73,7 +73,7 @@ class ReturnHandlers:
             return {}
         rows = {parts.dialogue: kept.shown | {"key": key}}
         if made < len(plan.chunks):
-            status = incomplete(made, len(plan.chunks), begun)
+            status = incomplete_status(made, len(plan.chunks), begun)
             return rows | {parts.status: html.status_card(status)}
         return rows if script == plan.text else {}
 
@@ -88,7 +88,7 @@ class ReturnHandlers:
 
     def _run(self, request: gr.Request, key: str) -> WatchedRun | None:
         """The person's last run, unless its take was deleted since."""
-        run = self.generate.run.of(request, key)
+        run = self.generate.run.find(request, key)
         take = None if run is None else self._take_of(run)
         return None if take is not None and not Path(take["file"]).exists() else run
 

@@ -107,7 +107,7 @@ class MachineHandlers:
         """Run the benchmark; the chart and the figures grow as it goes."""
 
         def work(cancel: threading.Event) -> Iterator[Updates]:
-            yield from self._measured(self.plan(what, model), cancel)
+            yield from self._measure(self.plan(what, model), cancel)
 
         first = {self.panel.status: html.status_card(STARTING)}
         yield from self.run.updates(request, first, work, self._not_finished)
@@ -136,7 +136,7 @@ class MachineHandlers:
                     return plan
         return BenchPlan(model=model, threads=threads)
 
-    def _measured(self, plan: BenchPlan, cancel: threading.Event) -> Iterator[Updates]:
+    def _measure(self, plan: BenchPlan, cancel: threading.Event) -> Iterator[Updates]:
         panel, shown_at = self.panel, 0.0
         shown: BenchReport | None = None
         began = time.monotonic()
@@ -151,9 +151,9 @@ class MachineHandlers:
                     shown = report
                     update[panel.report] = self._html(report, finished=False)
                 yield update
-            yield self._done(measuring.result, time.monotonic() - began)
+            yield self._done_updates(measuring.result, time.monotonic() - began)
 
-    def _done(self, report: BenchReport, seconds: float) -> Updates:
+    def _done_updates(self, report: BenchReport, seconds: float) -> Updates:
         detail = f"{report.plan.title}, measured in {duration(seconds)}."
         done = Status("done", "Done", detail, 1.0, f"Done, {detail}")
         return {

@@ -113,13 +113,13 @@ def toggle_state(status: DeviceStatus, report: SelfCheckReport | None) -> tuple[
     return True, f"The self-check passed, but {speed}. The CPU is the better choice here."
 
 
-def after_failure() -> dict:
+def toggle_after_failure() -> dict:
     """The toggle after a failed run on the GPU: off and disabled until the check passes."""
     info = "Off: the last run on the XPU failed. The self-check must pass before the next one."
     return gr.update(value=False, interactive=False, info=info)
 
 
-def outdated() -> str:
+def outdated_notice() -> str:
     """Shown instead of a report that a failed run has made invalid."""
     return _sentence(
         "A run failed after the self-check had passed, so its result is no longer valid."
@@ -164,7 +164,7 @@ class XpuHandlers:
         panel = self.panel
 
         def work(cancel: threading.Event) -> Iterator[Updates]:
-            return self._checked(model, precision, cancel)
+            return self._check(model, precision, cancel)
 
         first = {
             panel.toggle: gr.update(value=False, interactive=False),
@@ -177,14 +177,14 @@ class XpuHandlers:
         text = stopped if isinstance(error, CheckStopped) else explain(error)
         return {self.panel.report: _sentence(text)}
 
-    def _saved(self, report: SelfCheckReport) -> dict:
+    def _save_report(self, report: SelfCheckReport) -> dict:
         """The report as a file to download; gradio keeps a copy of its own."""
         home = self.synthesis.settings.served_folder
         home.mkdir(parents=True, exist_ok=True)
         file = Path(tempfile.mkdtemp(prefix="report-", dir=home)) / "xpu-report.json"
         return {self.panel.save: gr.update(value=str(report.save(file)), interactive=True)}
 
-    def _checked(self, model: str, precision: str, cancel: threading.Event) -> Iterator[Updates]:
+    def _check(self, model: str, precision: str, cancel: threading.Event) -> Iterator[Updates]:
         panel, accelerator = self.panel, self.synthesis.accelerator("xpu").status()
         started = self.synthesis.settings.runtime
         runtime = replace(started, model=model, precision=precision, device="xpu")
@@ -200,7 +200,7 @@ class XpuHandlers:
                     yield {panel.report: stages_html(report, headline, doing)}
         report = checking.result
         able, info = toggle_state(accelerator, report)
-        yield self._saved(report) | {
+        yield self._save_report(report) | {
             panel.report: stages_html(report, report.headline()),
             panel.toggle: gr.update(interactive=able, info=info),
         }

@@ -11,7 +11,7 @@ from dia_demo.ui.compare.layout import CompareParts
 from dia_demo.ui.files import connect_download
 from dia_demo.ui.panels.handlers import PanelHandlers
 from dia_demo.ui.panels.layout import PanelParts
-from dia_demo.ui.runs import IMMEDIATE, PRIVATE, on_change
+from dia_demo.ui.runs import IMMEDIATE, PRIVATE, connect_change
 
 # The address of listening tests, as this browser reaches the server.
 _ADDRESS = "() => new URL('listen/', location.origin + location.pathname).href"
@@ -29,9 +29,9 @@ def connect(
     handlers = PanelHandlers(OwnTests(panels, comparisons), parts)
     address = gr.Textbox(visible=False, max_length=500)
     page.load(None, None, address, js=_ADDRESS)
-    on_change([page.load, person.change], handlers.fill, [person], [parts.tests])
+    connect_change([page.load, person.change], handlers.fill, [person], [parts.tests])
     described = [page.load, compare.kept.change, *(field.change for field in parts.inputs)]
-    on_change(
+    connect_change(
         described,
         handlers.describe,
         [person, compare.kept, *parts.inputs],

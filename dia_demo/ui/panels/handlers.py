@@ -72,20 +72,22 @@ class PanelHandlers:
                 raise InputError(NO_COMPARISON)
             return self.own.from_comparison(key, comparison, options_of(values))
 
-        return self._made(key, address, make)
+        return self._create(key, address, make)
 
     def create_of_clips(self, key: str, path: str, address: str, *values: Any) -> Updates:
         """A test of uploaded clips; the uploaded file is removed."""
         try:
             options = lambda: options_of(values)  # noqa: E731
-            return self._made(key, address, lambda: self.own.from_clips(key, Path(path), options()))
+            return self._create(
+                key, address, lambda: self.own.from_clips(key, Path(path), options())
+            )
         finally:
             Path(path).unlink(missing_ok=True)
 
-    def _made(self, key: str, address: str, make: Callable[[], Panel]) -> Updates:
+    def _create(self, key: str, address: str, make: Callable[[], Panel]) -> Updates:
         def work() -> Updates:
             panel = make()
-            return self._shown(key, panel.plan.id, address) | {self.parts.create_problem: ""}
+            return self._show(key, panel.plan.id, address) | {self.parts.create_problem: ""}
 
         return self._or_problem(work, self.parts.create_problem)
 
@@ -100,7 +102,7 @@ class PanelHandlers:
 
     def show(self, key: str, identity: str, address: str) -> Updates:
         """A test: its link, its listeners, its result."""
-        return self._or_problem(lambda: self._shown(key, identity, address))
+        return self._or_problem(lambda: self._show(key, identity, address))
 
     def toggle(self, key: str, identity: str, address: str) -> Updates:
         """Close an open test, or open a closed one again."""
@@ -108,12 +110,12 @@ class PanelHandlers:
         def toggle(panel: Panel) -> None:
             panel.reopen() if panel.state.closed else panel.close()
 
-        return self._changed(key, identity, address, toggle)
+        return self._change(key, identity, address, toggle)
 
     def reveal(self, key: str, identity: str, address: str) -> Updates:
         """End a test for everybody and show what was heard."""
         # The page asks again before, and the result says if it was early.
-        return self._changed(key, identity, address, lambda panel: reveal_panel(panel, early=True))
+        return self._change(key, identity, address, lambda panel: reveal_panel(panel, early=True))
 
     def exclude(self, key: str, identity: str, address: str, rater: str, reason: str) -> Updates:
         """Leave a listener out, with the reason, or count them again without one."""
@@ -123,20 +125,20 @@ class PanelHandlers:
                 raise InputError("Choose a listener first.")
             panel.exclude(rater, reason) if reason.strip() else panel.include(rater)
 
-        return self._changed(key, identity, address, change)
+        return self._change(key, identity, address, change)
 
     def add_results(self, key: str, identity: str, address: str, path: str) -> Updates:
         """Add the answers of a results file; the uploaded file is removed."""
         try:
-            return self._or_problem(lambda: self._added(key, identity, address, Path(path)))
+            return self._or_problem(lambda: self._merge_file(key, identity, address, Path(path)))
         finally:
             Path(path).unlink(missing_ok=True)
 
-    def _added(self, key: str, identity: str, address: str, path: Path) -> Updates:
+    def _merge_file(self, key: str, identity: str, address: str, path: Path) -> Updates:
         panel = self.own.panels.get(key, identity)
         with open(path, "rb") as file:
             report = merge_results(panel, file.read(MAX_BYTES + 1))
-        return self._shown(key, identity, address) | {
+        return self._show(key, identity, address) | {
             self.parts.problem: html.message(report.sentence)
         }
 
@@ -151,16 +153,16 @@ class PanelHandlers:
 
         return self._or_problem(delete)
 
-    def _changed(
+    def _change(
         self, key: str, identity: str, address: str, change: Callable[[Panel], object]
     ) -> Updates:
         def work() -> Updates:
             change(self.own.panels.get(key, identity))
-            return self._shown(key, identity, address)
+            return self._show(key, identity, address)
 
         return self._or_problem(work)
 
-    def _shown(self, key: str, identity: str, address: str) -> Updates:
+    def _show(self, key: str, identity: str, address: str) -> Updates:
         parts, panel = self.parts, self.own.panels.get(key, identity)
         url = f"{address}{panel.plan.link}" if str(address).startswith("http") else ""
         raters = [

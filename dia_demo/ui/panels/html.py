@@ -19,7 +19,7 @@ def state(panel: Panel, url: str, qr: str) -> str:
     listeners = sections.raters(result) if panel.state.revealed else _raters(progress)
     kind = "panel-state revealed" if panel.state.revealed else "panel-state"
     return (
-        f'<div class="{kind}">{_link(panel, url, qr)}{_closed(panel)}'
+        f'<div class="{kind}">{_link(panel, url, qr)}{_closed_notice(panel)}'
         f'<div class="lab-result">{sections.outcome(result)}{sections.figures(result)}'
         f"{sections.asides(result)}{listeners}</div></div>"
     )
@@ -37,7 +37,7 @@ def _link(panel: Panel, url: str, qr: str) -> str:
     )
 
 
-def _closed(panel: Panel) -> str:
+def _closed_notice(panel: Panel) -> str:
     if not panel.state.closed or panel.state.revealed:
         return ""
     return "<p>Closed: the link accepts no more answers, results files are still added.</p>"

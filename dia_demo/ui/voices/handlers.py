@@ -42,7 +42,7 @@ class VoiceHandlers:
 
     def refresh(self, key: object, model: str, one: object, two: object, kept: object) -> Updates:
         """The voices that the menus offer; a choice that is no longer offered is the seed's."""
-        voices = self._kept(key)
+        voices = self._kept_voices(key)
         choices = choices_of(
             self.synthesis.models[model], voices.list(), self.synthesis.speed.prompt_seconds
         )
@@ -69,7 +69,7 @@ class VoiceHandlers:
         info = self.synthesis.models[model]
         params = replace(info.config.defaults, seed=0)
         asked = Request(SAMPLE, params, info, settings.runtime)
-        asked = add_voices(asked, [name], self._kept(key))
+        asked = add_voices(asked, [name], self._kept_voices(key))
         self.synthesis.downloads.check_here(info)
         with (
             self.sessions.run(request) as cancel,
@@ -144,27 +144,27 @@ class VoiceHandlers:
     def _keep(self, request: gr.Request, key: object, make: Callable[[], VoiceFile]) -> Updates:
         def work() -> str:
             with self._allowance.spend(visitor_of(request)):
-                voice = self._own(key).add(make())
+                voice = self._own_voices(key).add(make())
             return f"{voice.name} is kept: choose it as the voice of S1 or S2."
 
-        return self._said(work)
+        return self._run_and_report(work)
 
     def rename(self, key: object, kept: str, new: str) -> Updates:
         """Rename one of the person's voices."""
 
         def work() -> str:
-            return f"{kept} is now {self._own(key).rename(kept, new).name}."
+            return f"{kept} is now {self._own_voices(key).rename(kept, new).name}."
 
-        return self._said(work)
+        return self._run_and_report(work)
 
     def remove(self, key: object, kept: str) -> Updates:
         """Delete one of the person's voices."""
 
         def work() -> str:
-            self._own(key).remove(kept)
+            self._own_voices(key).remove(kept)
             return f"{kept} was removed."
 
-        return self._said(work)
+        return self._run_and_report(work)
 
     def export(self, key: object, kept: str | None) -> dict:
         """The chosen voice's file for the page to download, in a folder whose name cannot be
@@ -173,9 +173,9 @@ class VoiceHandlers:
             raise InputError("No voice is kept yet.")
         folder = self.synthesis.settings.served_folder / f"voice-{secrets.token_hex(20)}"
         folder.mkdir(parents=True)
-        return {"file": str(self._own(key).export_file(kept, folder))}
+        return {"file": str(self._own_voices(key).export_file(kept, folder))}
 
-    def _said(self, work: Callable[[], str]) -> Updates:
+    def _run_and_report(self, work: Callable[[], str]) -> Updates:
         """The message of what was done, or of what is wrong; then the fields it was done with."""
         panel = self.panel
         try:
@@ -189,14 +189,14 @@ class VoiceHandlers:
             cleared |= dict.fromkeys((panel.start, panel.end, panel.words), "")
         return {panel.message: message} | cleared
 
-    def _kept(self, key: object) -> KeptVoices:
+    def _kept_voices(self, key: object) -> KeptVoices:
         return KeptVoices.for_person(self.synthesis.settings, key)
 
-    def _own(self, key: object) -> KeptVoices:
+    def _own_voices(self, key: object) -> KeptVoices:
         """The person's own folder. Raises InputError for a page without a key."""
         if not is_key(key):
             raise InputError("This browser stores no data for the page, so no voice can be kept.")
-        return self._kept(key)
+        return self._kept_voices(key)
 
 
 def _audio_element(take: Take) -> str:

@@ -117,7 +117,7 @@ def test_the_snippets_of_gradio_are_within_range(offered):
         arguments = arguments_of_generate(
             list(Synthesis(Settings()).models.values()), "nano", "auto"
         )
-        arguments[name].checked(value)
+        arguments[name].check(value)
         low, high = (parameter["type"].get(end) for end in ("minimum", "maximum"))
         assert value is None or low is None or low <= value <= high
 
@@ -172,13 +172,13 @@ def test_a_value_of_the_wrong_type_is_refused_in_words(name):
     arguments = arguments_of_generate(list(Synthesis(Settings()).models.values()), "nano", "auto")
     for value in WRONG[name]:
         with pytest.raises(InputError, match=f"^{name} must be .*not "):
-            arguments[name].checked(value)
+            arguments[name].check(value)
 
 
 def test_a_long_value_is_not_repeated_whole():
     arguments = arguments_of_check(list(Synthesis(Settings()).models.values()), "nano")
     with pytest.raises(InputError) as refusal:
-        arguments["normalise"].checked("x" * 10_000)
+        arguments["normalise"].check("x" * 10_000)
     assert len(str(refusal.value)) < 200
 
 

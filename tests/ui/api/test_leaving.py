@@ -40,7 +40,7 @@ def handlers(synthesis, tmp_path, monkeypatch, talkative) -> GenerateHandlers:
     def until_it_leaves(*given, **options):
         for event in make(*given, **options):
             if isinstance(event, Progress):
-                handlers.calls.disconnected(CALLER.session_hash)
+                handlers.calls.stop_disconnected(CALLER.session_hash)
             if isinstance(event, Finished):
                 handlers.finished.append(event)
             yield event

@@ -125,7 +125,7 @@ def test_one_is_chosen_and_the_others_are_deleted(handlers, key):
 def test_a_choice_is_there_after_a_reload(handlers, key):
     ids = ids_of(last_of(make(handlers, key)))
     choose(handlers, key, id=ids[2])
-    run = handlers.page.run.of(PAGE, key)
+    run = handlers.page.run.find(PAGE, key)
     assert chosen_in(run.shown) == ["C"]
 
 

@@ -170,7 +170,7 @@ def test_pairs_are_generated_after_their_page_has_left(unvoted, handlers):
     next(watching)
     watching.close()
     assert list(handlers.rejoin(reloaded, unvoted.key))[0]["lab"]["id"] == identity
-    assert 'data-state="done"' in handlers.run.of(reloaded, unvoted.key).shown["status"]
+    assert 'data-state="done"' in handlers.run.find(reloaded, unvoted.key).shown["status"]
     assert all(trial.made for trial in unvoted.store.get(unvoted.key, identity).plan.trials)
 
 
@@ -219,7 +219,7 @@ def test_an_abandoned_comparison_says_why_it_was_stopped(unvoted, handlers, monk
     watching = handlers.resume(PAGE, unvoted.key, identity)
     next(watching)
     watching.close()
-    list(handlers.run.of(PAGE, unvoted.key).watch())
+    list(handlers.run.find(PAGE, unvoted.key).watch())
     shown = handlers.show(PAGE, unvoted.key, identity)
     assert "this page was closed for 15 min" in shown["status"]
     assert "Press Resume" in shown["status"] and shown["resume"]["interactive"]

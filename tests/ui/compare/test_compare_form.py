@@ -18,7 +18,7 @@ from dia_demo.services.voices.kept import KeptVoices
 from dia_demo.ui.compare.form.fields import FIELDS, MAX_SCRIPTS_CHARACTERS, SIDE_FIELDS, CompareForm
 from dia_demo.ui.compare.form.fields import default_side as default_fields
 from dia_demo.ui.compare.form.question import default_values, round_values
-from dia_demo.ui.compare.reload import restored
+from dia_demo.ui.compare.reload import restored_updates
 from dia_demo.ui.compare.setup import START, VOICE_MENUS, SetupHandlers
 from dia_demo.voices import VOICE_FIELDS
 from tests.helpers.models.checkpoints import NANO_DEFAULTS
@@ -304,10 +304,10 @@ def test_the_name_of_a_kept_voice_comes_back_after_a_reload():
     menu = gr.Dropdown([("By the seed", "")])
     parts = SimpleNamespace(fields=dict.fromkeys(FIELDS, menu))
     saved = {"differs": "voice_s1", "first_choice": "Anna", "b_voice_s2": "Ben", "a_model": "x"}
-    found = dict(zip(FIELDS, restored(parts, saved), strict=True))
+    found = dict(zip(FIELDS, restored_updates(parts, saved), strict=True))
     assert found["first_choice"]["value"] == "Anna" and found["b_voice_s2"]["value"] == "Ben"
     assert found["a_model"] == gr.skip()
-    found = dict(zip(FIELDS, restored(parts, saved | {"differs": "model"}), strict=True))
+    found = dict(zip(FIELDS, restored_updates(parts, saved | {"differs": "model"}), strict=True))
     assert found["first_choice"] == gr.skip()
 
 

@@ -13,7 +13,7 @@ from dia_demo.services.people import new_key
 from dia_demo.ui.compare.form.fields import FIELDS, CompareForm
 from dia_demo.ui.compare.handlers import CompareHandlers
 from dia_demo.ui.compare.layout import CompareParts, build_layout
-from dia_demo.ui.compare.reload import reopened, restored
+from dia_demo.ui.compare.reload import reopened_updates, restored_updates
 from dia_demo.ui.compare.room_api import RoomApi
 from tests.helpers.page.page_stubs import compare_values, parts_by_name
 
@@ -32,7 +32,7 @@ def kept(synthesis, side_values, tmp_path_factory):
 
 
 def reopen(kept, **memory) -> dict:
-    return reopened(kept.handlers, "tabs", PAGE, kept.key, {"id": kept.id} | memory)
+    return reopened_updates(kept.handlers, "tabs", PAGE, kept.key, {"id": kept.id} | memory)
 
 
 def test_a_test_in_progress_comes_back_in_front(kept):
@@ -55,7 +55,7 @@ def test_a_comparison_that_is_gone_is_forgotten(kept, memory):
 
 def test_a_page_without_memory_stays_as_it_is(kept):
     for memory in (None, [], "room", 7):
-        assert "lab" not in reopened(kept.handlers, "tabs", PAGE, kept.key, memory)
+        assert "lab" not in reopened_updates(kept.handlers, "tabs", PAGE, kept.key, memory)
 
 
 def test_a_finished_test_comes_back_only_where_it_was_in_front(kept):
@@ -77,7 +77,7 @@ def parts(synthesis, kept):
 def test_the_form_comes_back(parts):
     saved = {name: parts.fields[name].value for name in FIELDS}
     saved |= {"scripts": "[S1] Mine. [S2]", "seeds": 5, "first_seed": "7", "b_temperature": 0.7}
-    updates = dict(zip(FIELDS, restored(parts, saved), strict=True))
+    updates = dict(zip(FIELDS, restored_updates(parts, saved), strict=True))
     assert {name: updates[name]["value"] for name in FIELDS} == saved
 
 
@@ -96,4 +96,4 @@ def test_the_form_comes_back(parts):
     ],
 )
 def test_a_value_that_the_form_cannot_have_is_left_out(parts, name, value):
-    assert all("value" not in update for update in restored(parts, {name: value}))
+    assert all("value" not in update for update in restored_updates(parts, {name: value}))

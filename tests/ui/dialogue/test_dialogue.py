@@ -89,7 +89,7 @@ def test_a_long_script_is_made_in_parts_and_is_one_take(handlers, key, judged):
     seconds = soundfile.info(shown["take_file"]).duration
     assert f"{seconds:.1f} s" in shown["figures"]
     assert sum(row["seconds"] for row in rows["parts"]) == pytest.approx(seconds, abs=3)
-    heard = handlers.live.after(shown["player"]["run"], 0)
+    heard = handlers.live.read_from(shown["player"]["run"], 0)
     assert heard["done"] and len(heard["pcm"]) * 3 // 4 == pytest.approx(
         2 * seconds * heard["rate"], abs=4
     )
@@ -178,7 +178,7 @@ def test_the_beginning_of_a_stopped_part_can_be_played(handlers, key, monkeypatc
     assert "can play the beginning of " in shown["status"] and "Resume" in shown["status"]
     question = {"do": "hear", "key": key, "index": states.index("stopped")}
     assert answers.answer(handlers.synthesis, question)["sound"].startswith("data:audio/")
-    assert handlers.live.after(shown["player"]["run"], 0)["pcm"], "the player has it"
+    assert handlers.live.read_from(shown["player"]["run"], 0)["pcm"], "the player has it"
     page = ReturnHandlers(handlers, handlers.files.history)._dialogue(key, "")
     assert page["dialogue"]["parts"] == shown["dialogue"]["parts"]
     resumed = last_of(press(handlers, key, do="resume"))

@@ -46,9 +46,9 @@ def test_a_request_combines_the_page_with_the_start_options():
 def test_what_is_remembered_is_checked_before_it_is_believed():
     ends = {"temperature": (0.0, 2.5), "max_tokens": (6, 860)}
     saved = {"model": "nano", "script": "[S1]", "temperature": "hot", "max_tokens": 9999, "x": 1}
-    assert form.restored({"temperature": float("nan")}, ends) == {}
+    assert form.restored_values({"temperature": float("nan")}, ends) == {}
     kept = {"model": "nano", "script": "[S1]", "max_tokens": 860}
-    assert form.restored(saved, ends) == kept
+    assert form.restored_values(saved, ends) == kept
 
 
 @pytest.mark.parametrize("junk", [None, 3, "text", [], {}, {"model": "/etc"}, {"model": None}])
@@ -79,8 +79,8 @@ def test_the_choice_to_normalise_is_shown_where_it_has_an_effect(model, visible)
 
 
 def test_a_remembered_choice_to_normalise_is_true_or_false():
-    assert form.restored({"normalise": "yes"}, {}) == {}
-    assert form.restored({"normalise": True}, {}) == {"normalise": True}
+    assert form.restored_values({"normalise": "yes"}, {}) == {}
+    assert form.restored_values({"normalise": True}, {}) == {"normalise": True}
 
 
 def test_a_list_of_pronunciations_reaches_the_request_or_is_refused():
@@ -92,8 +92,8 @@ def test_a_list_of_pronunciations_reaches_the_request_or_is_refused():
         form.Form.from_values(field_values(pronunciations="Nguyen")).to_request(
             NANO, RuntimeConfig()
         )
-    assert form.restored({"pronunciations": "a = b"}, {}) == {"pronunciations": "a = b"}
-    assert form.restored({"pronunciations": 5}, {}) == {}
+    assert form.restored_values({"pronunciations": "a = b"}, {}) == {"pronunciations": "a = b"}
+    assert form.restored_values({"pronunciations": 5}, {}) == {}
 
 
 def test_a_bad_list_of_pronunciations_is_a_finding_beside_those_of_the_script():

@@ -155,11 +155,11 @@ def test_the_pieces_a_page_fetches_are_the_whole_take():
     got = np.zeros(0, "<i2")
     for start in range(0, 1000, 130):
         run.add(wave[start : start + 130], 16000)
-        part = live.after(run.token, len(got))
+        part = live.read_from(run.token, len(got))
         got = np.concatenate([got, np.frombuffer(base64.b64decode(part["pcm"]), "<i2")])
         assert part["rate"] == 16000 and not part["done"]
     run.done = True
-    assert live.after(run.token, len(got)) == {"pcm": "", "rate": 16000, "done": True}
+    assert live.read_from(run.token, len(got)) == {"pcm": "", "rate": 16000, "done": True}
     assert np.abs(got / 32767 - wave).max() < 1e-4
 
 
@@ -168,7 +168,7 @@ def test_live_sound_begins_with_the_notice_once_as_the_file_does():
     for _ in range(2):
         run.add(np.zeros(1600, np.float32), 16000)
     run.expect(replace(RUNNING, audio_seconds=1.0, expected_seconds=4.0))
-    pcm = np.frombuffer(base64.b64decode(run.after(0)["pcm"]), "<i2")
+    pcm = np.frombuffer(base64.b64decode(run.read_from(0)["pcm"]), "<i2")
     assert len(pcm) == 8000 + 3200 and pcm[:8000].all() and not pcm[8000:].any()
     assert run.state() == run.state() | {"ready": 0.7, "total": 4.5, "lag": 0.8}
 
@@ -181,9 +181,9 @@ def test_only_an_ended_run_is_evicted_to_admit_another():
     for run in runs:
         live.admit(run)
     for token in ("nonsense", runs[1].token):
-        assert live.after(token, 0) == {"pcm": "", "rate": 0, "done": True}
+        assert live.read_from(token, 0) == {"pcm": "", "rate": 0, "done": True}
     kept = [run for run in runs if run is not runs[1]]
-    assert all(live.after(run.token, 0)["pcm"] for run in kept), "none of them has ended"
+    assert all(live.read_from(run.token, 0)["pcm"] for run in kept), "none of them has ended"
 
 
 def test_presses_that_are_refused_leave_a_running_take_to_be_heard(tmp_path):
@@ -195,10 +195,10 @@ def test_presses_that_are_refused_leave_a_running_take_to_be_heard(tmp_path):
     refused.live = handlers.live
     for _ in range(2 * KEPT_RUNS):
         list(press_generate(refused))
-    heard = handlers.live.after(token, 0)
+    heard = handlers.live.read_from(token, 0)
     assert heard["pcm"] and not heard["done"]
     go_on.set()
     list(running)
     for _ in range(2 * KEPT_RUNS):
         list(press_generate(refused))
-    assert handlers.live.after(token, 0)["pcm"], "nor one that has ended since"
+    assert handlers.live.read_from(token, 0)["pcm"], "nor one that has ended since"

@@ -136,7 +136,7 @@ def test_a_run_that_ended_with_the_program_is_told(tmp_path):
     started = Visit([], tmp_path)
     assert "Last take lost" in started.reload(killed.key)["status"]
     go_on.set()
-    list(killed.generate.run.of(PAGE, killed.key).watch())
+    list(killed.generate.run.find(PAGE, killed.key).watch())
     assert "Last take lost" not in Visit([], tmp_path).reload(killed.key)["status"]
 
 

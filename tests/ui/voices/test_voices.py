@@ -189,4 +189,4 @@ def test_the_form_gives_the_chosen_voices_and_restores_only_text():
     values = form.Form.from_values(field_values(voice_s1="awb", voice_s2=None))
     assert values.voices == ("awb", "")
     saved = {"voice_s1": "Anna", "voice_s2": 3}
-    assert form.restored(saved, {}) == {"voice_s1": "Anna"}
+    assert form.restored_values(saved, {}) == {"voice_s1": "Anna"}

@@ -51,7 +51,7 @@ def default_values(name: str, side: dict, models: Sequence[ModelInfo]) -> tuple[
         other = low + distance * _DOWN
     else:
         other = low + (distance * _UP or _LOWEST * span)
-    return value, on_step(name, other)
+    return value, snap_to_step(name, other)
 
 
 def _two_voices(info: ModelInfo, chosen: str) -> tuple[str, str]:
@@ -65,7 +65,7 @@ def _two_voices(info: ModelInfo, chosen: str) -> tuple[str, str]:
     return chosen or first.name, next(others, "")
 
 
-def on_step(name: str, value: float) -> float:
+def snap_to_step(name: str, value: float) -> float:
     """A value of a parameter as its slider could give it."""
     spec = PARAMS[name]
     assert spec.step is not None, "only parameters with a slider are compared"
@@ -78,7 +78,7 @@ def round_values(name: str, first: Any, second: Any) -> str:
     if name in MENUS or name == "seed_shift":
         return f"{first}, {second}"
     middle = (first + second) / 2
-    middle = on_step(name, middle) if name in PARAMS else middle
+    middle = snap_to_step(name, middle) if name in PARAMS else middle
     return ", ".join(map(str, sorted({first, middle, second})))
 
 

@@ -47,11 +47,11 @@ def _together(scripts: Sequence[str], by_script: dict[int, Finding]) -> Finding:
         )
     if len(scripts) == 1:
         return replace(first, repaired=repaired)
-    message = f"{_named(list(by_script), first.line)}: {first.message}"
+    message = f"{_name_scripts(list(by_script), first.line)}: {first.message}"
     return replace(first, message=message, line=None, repaired=repaired)
 
 
-def _named(indices: Sequence[int], line: int | None) -> str:
+def _name_scripts(indices: Sequence[int], line: int | None) -> str:
     """Which scripts a finding is about: "Script 3, line 1", "Scripts 1, 2 and 5"."""
     numbers = [str(index + 1) for index in indices]
     if len(numbers) == 1:
@@ -61,7 +61,7 @@ def _named(indices: Sequence[int], line: int | None) -> str:
     return f"Scripts {', '.join(numbers[:-1])} and {numbers[-1]}"
 
 
-def repaired(text: str, code: str, check: Check) -> str | None:
+def repair_scripts(text: str, code: str, check: Check) -> str | None:
     """The scripts after the repair of all findings of one kind, or after all repairs that take no
     words away; None if there is nothing to repair."""
     scripts = split_scripts(text)
