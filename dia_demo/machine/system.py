@@ -35,13 +35,13 @@ Limit = TypeVar("Limit", int, int | None)
 def granted_cores() -> int:
     """Cores this process may use: its affinity, limited by a container's CPU quota. It may be
     KEPT_SECONDS old."""
-    return _kept(_granted_cores, _moment())
+    return _cached_limit(_granted_cores, _moment())
 
 
 def memory_bytes() -> int | None:
     """Memory of the machine or of the container, whichever is less; None if unknown. It may be
     KEPT_SECONDS old."""
-    return _kept(_memory_bytes, _moment())
+    return _cached_limit(_memory_bytes, _moment())
 
 
 def _moment() -> int:
@@ -49,7 +49,7 @@ def _moment() -> int:
 
 
 @lru_cache(maxsize=8)
-def _kept(look_up: Callable[[], Limit], _moment: int) -> Limit:
+def _cached_limit(look_up: Callable[[], Limit], _moment: int) -> Limit:
     return look_up()
 
 

@@ -35,7 +35,7 @@ def align_words(transcript: str, wave: np.ndarray, rate: int) -> tuple[WordTime,
     it finds these words not in this order.
     """
     said = words_of(transcript)
-    spoken = [_spoken(word) for _, word in said]
+    spoken = [_dictionary_words(word) for _, word in said]
     decoder = _new_decoder()
     if decoder is None or not any(spoken):
         return None
@@ -67,7 +67,7 @@ def _new_decoder() -> Any:
         return None
 
 
-def _spoken(word: str) -> list[str]:
+def _dictionary_words(word: str) -> list[str]:
     """A word of a script as words of the dictionary; none for a sound in parentheses."""
     if word.startswith("("):
         return []

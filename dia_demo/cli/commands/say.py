@@ -153,14 +153,14 @@ def _run(synthesis: Synthesis, request: Request) -> tuple[Result, tuple[str, ...
         for event in synthesis.stream(request, cancel):
             match event:
                 case Loading():
-                    show(f"{event.text}{_left(event)}")
+                    show(f"{event.text}{_left_clause(event)}")
                 case Started(notes=notes):
                     for note in notes:
                         print(f"warning: {note}", file=sys.stderr)
                 case Progress():
                     show(
                         f"{event.audio_seconds:.1f} s of audio, {event.realtime_factor:.2f}x "
-                        f"realtime{_left(event)}"
+                        f"realtime{_left_clause(event)}"
                     )
                 case Finished():
                     show("")
@@ -175,7 +175,7 @@ def _run(synthesis: Synthesis, request: Request) -> tuple[Result, tuple[str, ...
     raise AssertionError("a stream ended without its last event")
 
 
-def _left(event: Loading | Progress) -> str:
+def _left_clause(event: Loading | Progress) -> str:
     return "" if event.left is None else f", {time_left(event.left)} left"
 
 

@@ -41,7 +41,7 @@ def make_test(options: argparse.Namespace, synthesis: Synthesis) -> int:
     folder = options.output
     if panel_folder(folder) is not None:
         raise InputError(f"{folder} already holds a test: use another folder for a new one.")
-    chosen = _chosen(options)
+    chosen = _chosen_options(options)
     if options.clips is not None:
         with opened_clips(options.clips) as clips:
             for remark in remarks_on(clips):
@@ -53,7 +53,7 @@ def make_test(options: argparse.Namespace, synthesis: Synthesis) -> int:
     return 0
 
 
-def _chosen(options: argparse.Namespace) -> PanelOptions:
+def _chosen_options(options: argparse.Namespace) -> PanelOptions:
     """The options of the command line, or those of a test that was interrupted."""
     path = options.output / OPTIONS
     if options.listeners is None and options.test is None:

@@ -41,7 +41,7 @@ class TimeStretch:
         """Add float32 [k]; returns the samples that are final."""
         self._received += len(samples)
         self._input = np.concatenate([self._input, samples])
-        return self._ready()
+        return self._take_ready()
 
     def finish(self) -> np.ndarray:
         """The rest: in all, the number of samples divided by the speed."""
@@ -49,10 +49,10 @@ class TimeStretch:
         pieces = [np.zeros(0, np.float32)]
         while (missing := length - self._returned) > 0:
             self._input = np.concatenate([self._input, np.zeros(self._size)])
-            pieces.append(self._ready()[:missing])
+            pieces.append(self._take_ready()[:missing])
         return np.concatenate(pieces)
 
-    def _ready(self) -> np.ndarray:
+    def _take_ready(self) -> np.ndarray:
         """The samples of all windows that lie within the input."""
         pieces = [np.zeros(0)]
         while self._needed <= self._first + len(self._input):

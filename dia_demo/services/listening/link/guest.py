@@ -139,12 +139,12 @@ class Guest:
         receipts = answer.get("receipts")
         receipts = receipts if isinstance(receipts, list) else []
         names = [self._name(screen, index) for index in range(count)]
-        sent = [self._sent(*both) for both in zip(names, receipts, strict=False)]
+        sent = [self._sent_time(*both) for both in zip(names, receipts, strict=False)]
         sent += [None] * (count - len(sent))
         for claims in (heard, covered):
             check_claims(sent, claims, time())
 
-    def _sent(self, name: str, receipt: object) -> float | None:
+    def _sent_time(self, name: str, receipt: object) -> float | None:
         """When a clip was sent, by its receipt; None for a wrong one."""
         match = _RECEIPT.fullmatch(receipt) if isinstance(receipt, str) else None
         if match is None:

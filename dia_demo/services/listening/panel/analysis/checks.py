@@ -133,12 +133,14 @@ def _is_consistent(
 ) -> bool:
     """Whether a hidden repeat got the answer of its first time."""
 
-    def chosen(one: Presentation, number: int) -> int | None:
+    def chosen_system(one: Presentation, number: int) -> int | None:
         return one.systems[number - 1] if number else None
 
     match design:
         case Design.PREFERENCE:
-            return chosen(screen, answer["better"]) == chosen(first, earlier["better"])
+            return chosen_system(screen, answer["better"]) == chosen_system(
+                first, earlier["better"]
+            )
         case Design.CMOS:
             # The sides are turned, so the same opinion has the opposite sign.
             return abs(answer["score"] + earlier["score"]) <= _NEAR_CMOS
@@ -147,7 +149,7 @@ def _is_consistent(
             return right[0] == right[1]
         case Design.BWS:
             return any(
-                chosen(screen, answer[what]) == chosen(first, earlier[what])
+                chosen_system(screen, answer[what]) == chosen_system(first, earlier[what])
                 for what in ("best", "worst")
             )
         case Design.MOS:
