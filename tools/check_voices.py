@@ -60,7 +60,7 @@ def measure(bar: Bar, studio: Studio, results: Results, trials: int) -> None:
 
 def lines_of(bar: Bar, results: Results, trials: int) -> list[Line]:
     """The lines of a bar; one that is not met, where trials failed."""
-    measured = results.of(bar.name, trials)
+    measured = results.trials_of(bar.name, trials)
     lines = bar.lines(measured) if measured else []
     if len(measured) < trials:
         failed = trials - len(measured)
@@ -79,7 +79,7 @@ def table(lines: Sequence[Line], left_out: dict[str, str]) -> str:
 
 def why_left_out(bar: Bar, options: argparse.Namespace) -> str:
     """Why a bar is not measured; "" if it is."""
-    if missing := bar.missing():
+    if missing := bar.missing_requirements():
         return f"not measured: {', '.join(missing)} not installed"
     if bar.on_request and bar.name not in options.only:
         return "not measured: needs an idle machine, so only on request"
@@ -88,7 +88,7 @@ def why_left_out(bar: Bar, options: argparse.Namespace) -> str:
     )
 
 
-def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
+def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     add = parser.add_argument
     add("--only", action="append", default=[], choices=BARS, metavar="NAME", help=", ".join(BARS))
@@ -101,7 +101,7 @@ def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    options = parsed(arguments)
+    options = parse_arguments(arguments)
     name = "check-voices-quick" if options.quick else "check-voices"
     work = (options.work or cache_folder() / name).absolute()
     work.mkdir(parents=True, exist_ok=True)

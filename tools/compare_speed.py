@@ -65,7 +65,7 @@ def fastest_dtype() -> str:
     for name, dtype in DTYPES.items():
         step = transformers(random_transformers(config, dtype))
         step()
-        seconds[name] = min(timed(step) for _ in range(TRIAL_STEPS))
+        seconds[name] = min(time_step(step) for _ in range(TRIAL_STEPS))
     return min(seconds, key=seconds.__getitem__)
 
 
@@ -128,7 +128,7 @@ def random_transformers(config: dict, dtype: torch.dtype):
     ).eval()
 
 
-def timed(step: Step) -> float:
+def time_step(step: Step) -> float:
     """Seconds that a step takes."""
     began = time.perf_counter()
     step()
@@ -144,7 +144,7 @@ def take_turns(sides: dict[str, Step], steps: int) -> dict[str, list[float]]:
     for _ in range(turns(steps)):
         for name, step in sides.items():
             step()
-            times[name] += [timed(step) for _ in range(TURN)]
+            times[name] += [time_step(step) for _ in range(TURN)]
     return times
 
 

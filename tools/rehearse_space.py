@@ -51,15 +51,15 @@ class Visits:
 
     def take(self, **others: str) -> str:
         """Start the app, and make a take."""
-        with self.space.running(**others) as app, self.page(app) as page:
+        with self.space.run_app(**others) as app, self.page(app) as page:
             return f"page after {app.seconds:.1f} s; {heard(page)}"
 
     def take_after_kill(self) -> str:
         """Kill the app while a take is made, start it again, and make another."""
-        with self.space.running() as app, self.page(app, errors_expected=True) as page:
+        with self.space.run_app() as app, self.page(app, errors_expected=True) as page:
             visitor.begin_take(page)
             app.kill()
-            with self.space.running() as again:
+            with self.space.run_app() as again:
                 again.wait_until_up()
                 page.reload()
                 visitor.wait_until_usable(page)
@@ -67,7 +67,7 @@ class Visits:
 
     def take_without_hub(self) -> str:
         """Start with a model that cannot be fetched."""
-        with self.space.running(DIA_MODEL=DIA_NAME) as app, self.page(app) as page:
+        with self.space.run_app(DIA_MODEL=DIA_NAME) as app, self.page(app) as page:
             reason = page.get_by_text("the hub cannot be reached from this machine")
             reason.first.wait_for()
             return f'"{reason.first.inner_text()[:60]}…"; {heard(page)}'

@@ -114,13 +114,13 @@ def test_the_first_code_that_differs_is_named():
     ours = np.arange(20).reshape(10, 2)
     theirs = ours.copy()
     theirs[4:, 1] = 0
-    text, are_equal = codes.compared(ours, theirs)
+    text, are_equal = codes.describe_difference(ours, theirs)
     assert not are_equal and "equal up to frame 4, where channel 1 differs; 70.0%" in text
 
 
 def test_an_earlier_end_is_named():
     ours = np.arange(20).reshape(10, 2)
-    text, are_equal = codes.compared(ours, ours[:8])
+    text, are_equal = codes.describe_difference(ours, ours[:8])
     assert not are_equal and "ours end after 10 frames, theirs after 8" in text
 
 

@@ -77,7 +77,7 @@ def test_what_a_changed_script_read_is_put_on_the_whole_one():
         starts = [text.index(said[0].encode())]
         starts += [text.index(line.encode(), starts[0] + 5) for line in said[1:]]
         places = np.array([-1, *starts, starts[-1] + 4])
-        found = faults.moved(places, text, said, whole, lines, order)
+        found = faults.move_places(places, text, said, whole, lines, order)
         assert found[0] == -1
         for place, number in zip(found[1:-1], order, strict=True):
             assert whole[place:].startswith(lines[number].encode()), (order, number)
@@ -137,7 +137,9 @@ def test_results_are_read_again_for_the_same_processor(tmp_path):
     with open(path, "a") as file:
         file.write('{"bar": "lines", "tri')  # The power failed.
     again = Results(path, "avx2")
-    assert again.of("lines", 20) == [{"a": 0}, {"a": 1}] and again.of("lines", 1) == [{"a": 0}]
+    assert again.trials_of("lines", 20) == [{"a": 0}, {"a": 1}] and again.trials_of("lines", 1) == [
+        {"a": 0}
+    ]
     assert not Results(path, "avx512").has("lines", 0)
     again.add("lines", 2, {"a": 2})
     again.forget("joins")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import httpx
 
-from tools.chaos.program import LONG, SHORT, refusal, running, speech, whole
+from tools.chaos.program import LONG, SHORT, refusal, run_program, speech, whole
 from tools.chaos.scenario import NotHere, Scenario, check
 
 DISK = "24m"
@@ -29,7 +29,7 @@ time.time = _jumped
 
 
 def killed_in_a_take(folder: Path, short: bool) -> str:
-    with running(folder) as app:
+    with run_program(folder) as app:
         blocks = speech(app.url, LONG)
         got = next(blocks)
         app.kill()
@@ -38,7 +38,7 @@ def killed_in_a_take(folder: Path, short: bool) -> str:
             cut = "complete"
         except httpx.HTTPError:
             cut = "cut"
-    with running(folder) as app:
+    with run_program(folder) as app:
         check(len(app.run_folders) == 1, f"{len(app.run_folders)} temporary folders are left")
         rest = whole(app.url, LONG, len(got))
         full = whole(app.url, LONG)
@@ -49,7 +49,7 @@ def killed_in_a_take(folder: Path, short: bool) -> str:
 def full_disk(folder: Path, short: bool) -> str:
     with small_disk(folder / "disk") as disk:
         places = {"DIA_TAKES": str(disk / "takes"), "DIA_KEPT": str(disk / "kept")}
-        with running(folder, places) as app:
+        with run_program(folder, places) as app:
             before = whole(app.url, SHORT)
             filler = fill(disk)
             said = refusal(app.url, LONG)
@@ -61,9 +61,9 @@ def full_disk(folder: Path, short: bool) -> str:
 def read_only_cache(folder: Path, short: bool) -> str:
     """A path below a file can be written by nobody, not even by the administrator."""
     (folder / "file").write_text("")
-    with running(folder) as app:
+    with run_program(folder) as app:
         before = whole(app.url, SHORT)
-    with running(folder, {"DIA_CACHE": str(folder / "file" / "cache")}) as app:
+    with run_program(folder, {"DIA_CACHE": str(folder / "file" / "cache")}) as app:
         check(whole(app.url, SHORT) == before, "the answer is another one")
     return "starts, and makes the same answer"
 
@@ -72,7 +72,7 @@ def clock_jump(folder: Path, short: bool) -> str:
     (folder / "sitecustomize.py").write_text(JUMPING_CLOCK)
     clock = folder / "clock"
     more = {"PYTHONPATH": str(folder), "CHAOS_CLOCK": str(clock)}
-    with running(folder, more) as app:
+    with run_program(folder, more) as app:
         before = whole(app.url, LONG)
         for seconds in (DAY, -2 * DAY):
             blocks = speech(app.url, LONG)

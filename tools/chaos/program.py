@@ -74,7 +74,7 @@ class Program:
 
 
 @contextmanager
-def running(folder: Path, more: Mapping[str, str] | None = None) -> Iterator[Program]:
+def run_program(folder: Path, more: Mapping[str, str] | None = None) -> Iterator[Program]:
     """An app that answers."""
     program = Program(folder, more)
     try:

@@ -35,7 +35,7 @@ def killed_in_a_vote(folder: Path, short: bool) -> str:
     kills = 0
     while not Comparison.open(made).is_unblinded and kills < 100:
         kills += 1
-        confirmed |= killed("votes", made, after=1 + kills % 3)
+        confirmed |= kill_writer("votes", made, after=1 + kills % 3)
         stored = Comparison.open(made).votes.keys()
         check(confirmed <= stored, f"{len(confirmed - stored)} confirmed votes are lost")
     check(Comparison.open(made).is_unblinded, "the votes do not come to an end")
@@ -61,7 +61,7 @@ def killed_in_a_voice(folder: Path, short: bool) -> str:
     confirmed: set[str] = set()
     kills = 4 if short else 20
     for kill in range(kills):
-        confirmed |= killed("voices", kept, after=2 + kill % 3)
+        confirmed |= kill_writer("voices", kept, after=2 + kill % 3)
         stored = {voice.name for voice in KeptVoices(kept).own_voices()}
         check(confirmed <= stored, f"{len(confirmed - stored)} kept voices are lost")
         files = len(list(kept.glob(f"*{SUFFIX}")))
@@ -69,7 +69,7 @@ def killed_in_a_voice(folder: Path, short: bool) -> str:
     return f"{kills} kills, {len(confirmed)} voices kept, none lost, no damaged file"
 
 
-def killed(kind: str, folder: Path, after: int) -> set[str]:
+def kill_writer(kind: str, folder: Path, after: int) -> set[str]:
     """What a process of writers.py confirmed before it was killed, soon after so many."""
     process = subprocess.Popen(
         [sys.executable, "-m", "tools.chaos.writers", kind, str(folder)],

@@ -17,7 +17,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from tools.chaos.program import running
+from tools.chaos.program import run_program
 from tools.fuzz_api.requests import fuzz_http
 from tools.fuzz_api.sockets import fuzz_engine, fuzz_speech
 from tools.fuzz_api.tally import Tally
@@ -34,7 +34,7 @@ def main() -> None:
     )
     parser.add_argument("--examples", type=int, default=400, help="of each route (default: 400)")
     examples = parser.parse_args().examples
-    with tempfile.TemporaryDirectory() as folder, running(Path(folder)) as app:
+    with tempfile.TemporaryDirectory() as folder, run_program(Path(folder)) as app:
         began = time.monotonic()
         tally = Tally(app.log)
         fuzz_http(app.url, tally, examples)

@@ -86,7 +86,7 @@ def fuzz_http(url: str, tally: Tally, examples: int) -> None:
         operation = found.ok()
         for mode in GenerationMode:
             cases = operation.as_strategy(generation_mode=mode)
-            for_each(cases, _case_sender(url, tally, mode), examples // 3)
+            run_examples(cases, _case_sender(url, tally, mode), examples // 3)
         if operation.method == "post":
             _fuzz_bodies(url, tally, operation, examples // 3)
             _fuzz_files(url, tally, operation, examples // 3)
@@ -100,7 +100,7 @@ def _case_sender(url: str, tally: Tally, mode: GenerationMode) -> Callable[[Any]
     return send
 
 
-def for_each(strategy: st.SearchStrategy, act: Callable[[Any], None], examples: int) -> None:
+def run_examples(strategy: st.SearchStrategy, act: Callable[[Any], None], examples: int) -> None:
     """Do something with so many examples, the same ones every time."""
     options: dict[str, Any] = {
         "max_examples": max(1, examples),
@@ -136,8 +136,8 @@ def _fuzz_bodies(url: str, tally: Tally, operation: Any, examples: int) -> None:
     def send_json(data: bytes) -> None:
         send_body(("application/json", data))
 
-    for_each(st.tuples(st.sampled_from(_TYPES), _RAW), send_body, examples // 3)
-    for_each(body, send_json, examples - examples // 3)
+    run_examples(st.tuples(st.sampled_from(_TYPES), _RAW), send_body, examples // 3)
+    run_examples(body, send_json, examples - examples // 3)
 
 
 # What is accepted by the routes, and is soon generated.
@@ -175,7 +175,7 @@ def _fuzz_files(url: str, tally: Tally, operation: Any, examples: int) -> None:
         request = {"url": f"{url}{operation.path}", "files": content, "data": form}
         _send(tally, operation.label, True, request)
 
-    for_each(_DAMAGED, send_sound, examples)
+    run_examples(_DAMAGED, send_sound, examples)
 
 
 def _send(tally: Tally, label: str, is_malformed: bool, given_to: dict[str, Any]) -> None:

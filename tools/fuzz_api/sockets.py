@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 
-from tools.fuzz_api.requests import HANG_SECONDS, JSON, for_each
+from tools.fuzz_api.requests import HANG_SECONDS, JSON, run_examples
 from tools.fuzz_api.tally import Tally
 
 SPEECH, ENGINE = "/v1/audio/speech/stream", "/v1/engine"
@@ -59,12 +59,12 @@ _ORDERS = (
 def fuzz_speech(url: str, tally: Tally, examples: int) -> None:
     """Open about `examples` sessions of text as it comes at the server at `url`."""
     end = json.dumps({"type": "session.close"})
-    for_each(_MESSAGES, lambda messages: _run(url, SPEECH, tally, [*messages, end]), examples)
+    run_examples(_MESSAGES, lambda messages: _run(url, SPEECH, tally, [*messages, end]), examples)
 
 
 def fuzz_engine(url: str, tally: Tally, examples: int) -> None:
     """Send about `examples` orders to the engine at `url`."""
-    for_each(_ORDERS, lambda order: _run(url, ENGINE, tally, [order]), examples)
+    run_examples(_ORDERS, lambda order: _run(url, ENGINE, tally, [order]), examples)
 
 
 def _run(url: str, path: str, tally: Tally, messages: list[Any]) -> None:

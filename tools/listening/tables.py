@@ -18,7 +18,7 @@ DESIGNS_OF_A_ROUND = ((1, 0.0), (3, 0.0), (1, 0.3), (3, 0.3))
 def table_of_two() -> str:
     """Tests of two settings."""
     rows = [
-        (str(scripts), *_needed(scripts), *_found(scripts, 2, DESIGNS_OF_TWO))
+        (str(scripts), *_needed_cells(scripts), *_found(scripts, 2, DESIGNS_OF_TWO))
         for scripts in SCRIPTS_OF_TWO
     ]
     heads = (
@@ -40,7 +40,7 @@ def table_of_rounds() -> str:
     return _table(("settings", "scripts", *_heads(DESIGNS_OF_A_ROUND)), rows)
 
 
-def _needed(scripts: int) -> tuple[str, str]:
+def _needed_cells(scripts: int) -> tuple[str, str]:
     needed = stats.fewest_significant(scripts)
     if needed is None:
         return "none is enough", ""

@@ -38,12 +38,12 @@ def compare_codes(check: Check, folder: Path, outcome: Outcome) -> None:
     except RuntimeError as error:
         outcome.failures.append(f"first codes: {error}")
         return
-    outcome.codes, are_equal = compared(np.load(ours), np.load(theirs))
+    outcome.codes, are_equal = describe_difference(np.load(ours), np.load(theirs))
     if not are_equal:
         outcome.failures.append(outcome.codes)
 
 
-def compared(ours: np.ndarray, theirs: np.ndarray) -> tuple[str, bool]:
+def describe_difference(ours: np.ndarray, theirs: np.ndarray) -> tuple[str, bool]:
     """The comparison in words, and whether all codes are equal."""
     frames = min(len(ours), len(theirs))
     differing = np.argwhere(ours[:frames] != theirs[:frames])

@@ -35,14 +35,16 @@ class Proxy:
             await PlainTextResponse(message, 404)(scope, receive, send)
             return
         try:
-            answer = await self.client.send(self._asked(Request(scope, receive)), stream=True)
+            answer = await self.client.send(
+                self._forwarded_request(Request(scope, receive)), stream=True
+            )
         except httpx.TransportError as error:
             message = f"The app does not answer: {error}"
             await PlainTextResponse(message, 502)(scope, receive, send)
             return
         await _pass_on(answer, receive, send)
 
-    def _asked(self, request: Request) -> httpx.Request:
+    def _forwarded_request(self, request: Request) -> httpx.Request:
         path = request.scope["raw_path"].removeprefix(self.prefix)
         query = request.scope["query_string"]
         own = {

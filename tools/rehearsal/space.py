@@ -238,7 +238,7 @@ class Space:
         return machine
 
     @contextmanager
-    def running(self, **others: str) -> Iterator[RunningApp]:
+    def run_app(self, **others: str) -> Iterator[RunningApp]:
         """The app, started as a Space does; not yet up."""
         command = self.root.command(
             [self.python, CARD["app_file"]], self.environment(**others), APP, "1000:1000"

@@ -65,7 +65,7 @@ class Visitor:
     def __init__(self, chromium: Browser, home: str) -> None:
         self._watch = browser.Watch(chromium.new_context(viewport=browser.DESKTOP), home)
         self._failed: list[str] = []
-        self._watch.context.on("response", self._answered)
+        self._watch.context.on("response", self._note_response)
         self._watch.context.route(re.compile("^https:"), _answer_bar)
 
     def open(self) -> Page:
@@ -81,7 +81,7 @@ class Visitor:
         outside = [f"asked outside: {url}" for url in urls]
         return [*self._failed, *self._watch.errors, *outside]
 
-    def _answered(self, response) -> None:
+    def _note_response(self, response) -> None:
         if response.status >= 400:
             self._failed.append(f"{response.status} for {response.url}")
 

@@ -115,7 +115,7 @@ def _design_case(design: Design) -> Case:
                 counts[f"equivalence: {name}"] = counts.pop(f"not worse by the margin: {name}")
         return {name: int(np.count_nonzero(one)) for name, one in counts.items()}
 
-    return Case(design.value, run, lambda: _wanted(design, experiment))
+    return Case(design.value, run, lambda: _wanted_rates(design, experiment))
 
 
 def finds_difference(design: Design, scores: np.ndarray, fit: CrossedMean) -> np.ndarray:
@@ -130,12 +130,12 @@ def _covers(fit: CrossedMean, value: float) -> np.ndarray:
     return (low <= value) & (value <= high)
 
 
-def _wanted(design: Design, experiment: Experiment) -> Mapping[str, Wanted]:
+def _wanted_rates(design: Design, experiment: Experiment) -> Mapping[str, Wanted]:
     led, even = truth_of(design, LEAD), truth_of(design, 0.0)
     size = PanelSize(experiment.raters, experiment.scripts, experiment.scripts)
     margin = led.effect
 
-    def promised(kind: GoalKind, assumed: Assumed) -> Wanted:
+    def wanted_power(kind: GoalKind, assumed: Assumed) -> Wanted:
         goal = Goal(kind, 0.0 if kind is GoalKind.SUPERIORITY else margin)
         chance = power(design, size, goal, assumed)
         return Wanted(chance - POWER, min(1.0, chance + POWER))
@@ -143,7 +143,7 @@ def _wanted(design: Design, experiment: Experiment) -> Mapping[str, Wanted]:
     none = Assumed(0.0, even.rater, even.script, even.rest)
     wanted = {
         "false alarm": Wanted(*ALARM),
-        "power": promised(GoalKind.SUPERIORITY, led),
+        "power": wanted_power(GoalKind.SUPERIORITY, led),
         "coverage": Wanted(*COVERAGE),
         # Of ABX, guessing has no effects of raters and scripts.
         "coverage without a difference": Wanted(
@@ -154,9 +154,9 @@ def _wanted(design: Design, experiment: Experiment) -> Mapping[str, Wanted]:
             *((None, None) if design is Design.ABX else (2 * ALARM[1], None))
         ),
         "not worse by the margin: false alarm": Wanted(*ALARM),
-        "not worse by the margin: power": promised(GoalKind.NONINFERIORITY, none),
+        "not worse by the margin: power": wanted_power(GoalKind.NONINFERIORITY, none),
         "equivalence: false alarm": Wanted(None, ALARM[1]),
-        "equivalence: power": promised(GoalKind.EQUIVALENCE, none),
+        "equivalence: power": wanted_power(GoalKind.EQUIVALENCE, none),
     }
     if design is Design.ABX:
         del wanted["not worse by the margin: false alarm"], wanted["not worse by the margin: power"]

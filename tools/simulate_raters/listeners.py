@@ -48,13 +48,13 @@ def simulate(
     design (of ABX: 1 for a right answer, 0 for a wrong one)."""
     raters, scripts = experiment.raters, experiment.scripts
 
-    def perceived(mean: float, scale: float = 1.0) -> np.ndarray:
+    def perceive(mean: float, scale: float = 1.0) -> np.ndarray:
         """[count, raters, scripts]. scale: of all deviations."""
         wave = mean + scale * random.standard_normal((count, raters, scripts))
         wave += scale * rater_sd * random.standard_normal((count, raters, 1))
         return wave + scale * script_sd * random.standard_normal((count, 1, scripts))
 
-    return _ANSWERS[experiment.design](lead, perceived, random, (count, raters, scripts))
+    return _ANSWERS[experiment.design](lead, perceive, random, (count, raters, scripts))
 
 
 _Perceived = Callable[..., np.ndarray]

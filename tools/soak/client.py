@@ -77,17 +77,17 @@ class Client:
 
     async def speech(self, job: Job, leave_after: int | None) -> bytes:
         """Audio while it is made."""
-        return await self._streamed("/v1/audio/speech", job.body, leave_after)
+        return await self._stream("/v1/audio/speech", job.body, leave_after)
 
     async def dialogue(self, job: Job, leave_after: int | None) -> bytes:
         """The same of turns."""
-        return await self._streamed("/v1/dialogue", job.body, leave_after)
+        return await self._stream("/v1/dialogue", job.body, leave_after)
 
     async def events(self, job: Job, leave_after: int | None) -> bytes:
         """Server-sent events: deltas, then one that says it is done."""
         body = job.body | {"stream_format": "sse"}
         try:
-            found = await self._streamed("/v1/audio/speech", body, leave_after)
+            found = await self._stream("/v1/audio/speech", body, leave_after)
         except Left:  # It would go on as audio, without events.
             raise Left from None
         lines = [line for line in found.decode().splitlines() if line]
@@ -119,7 +119,7 @@ class Client:
         call = "/gradio_api/call"
         answer = await self._http.post(f"{call}/v2/generate", json=job.body)
         _check(answer, answer.content)
-        events = await self._streamed_from(
+        events = await self._stream_from(
             self._http.stream("GET", f"{call}/generate/{answer.json()['event_id']}"), leave_after
         )
         kinds = [line for line in events.decode().splitlines() if line.startswith("event:")]
@@ -162,13 +162,13 @@ class Client:
 
     # --------------------------------------------------------------------------------------------
 
-    async def _streamed(self, path: str, body: dict[str, Any], leave_after: int | None) -> bytes:
+    async def _stream(self, path: str, body: dict[str, Any], leave_after: int | None) -> bytes:
         # Without the key, a repeated request gets the answer that is still there.
         headers = {"idempotency-key": f"{self._address} {self._asked}"}
         request = self._http.stream("POST", path, json=body, headers=headers)
-        return await self._streamed_from(request, leave_after)
+        return await self._stream_from(request, leave_after)
 
-    async def _streamed_from(self, request: Any, leave_after: int | None) -> bytes:
+    async def _stream_from(self, request: Any, leave_after: int | None) -> bytes:
         found = b""
         async with request as answer:
             if answer.is_error:

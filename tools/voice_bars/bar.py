@@ -40,7 +40,7 @@ class Bar:
     programs: tuple[str, ...] = ()
     on_request: bool = False
 
-    def missing(self) -> list[str]:
+    def missing_requirements(self) -> list[str]:
         """What it needs and this machine does not have."""
         return [name for name in self.modules if importlib.util.find_spec(name) is None] + [
             name for name in self.programs if shutil.which(name) is None

@@ -83,7 +83,7 @@ def _trial(studio: Studio, number: int) -> Trial:
 
     found: Trial = {name: verdict(take).text for name, take in planted.items()}
     found["clean"] = verdict(clean).text
-    if not TIMES[0].missing():  # The teacher is here.
+    if not TIMES[0].missing_requirements():  # The teacher is here.
         found["another voice"] = has_another_voice(studio, clean, fps)
     if found["clean"] != "good":
         heard = hear_pieces(clean.samples, clean.sample_rate)
@@ -130,13 +130,13 @@ def _takes(
             figures = replace(take.figures, surplus_turns=None)
             said = [chunk.parts[number].text for number in order]
             spoken = [part.text for part in chunk.parts]
-            places = moved(take.places, take.text, said, whole, spoken, order)
+            places = move_places(take.places, take.text, said, whole, spoken, order)
             take = replace(take, places=places, text=whole, figures=figures)
         takes.append(take)
     return takes
 
 
-def moved(
+def move_places(
     places: np.ndarray,
     text: bytes,
     said: Sequence[str],

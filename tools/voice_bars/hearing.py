@@ -70,18 +70,18 @@ def lines_said(lines: Sequence[str], heard: str) -> list[int]:
     """
     said = words_of(heard)
     expected = [(word, number) for number, line in enumerate(lines) for word in words_of(line)]
-    partners = _aligned([word for word, _ in expected], said)
+    partners = _align([word for word, _ in expected], said)
     found = [0] * len(lines)
     for number, line in enumerate(lines):
         mine = [k for k, (_, of) in enumerate(expected) if of == number]
         matched = [said[partners[k]] for k in mine if partners[k] is not None]
         found[number] = int(_likeness(words_of(line), matched) >= SAID)
-    for number in _repeated(lines, expected, said, partners):
+    for number in _repeated_lines(lines, expected, said, partners):
         found[number] += 1
     return found
 
 
-def _repeated(
+def _repeated_lines(
     lines: Sequence[str],
     expected: Sequence[tuple[str, int]],
     said: Sequence[str],
@@ -122,7 +122,7 @@ def _unlike(one: str, other: str) -> float:
     return 1.2 * (1 - SequenceMatcher(None, one, other, autojunk=False).ratio())
 
 
-def _aligned(expected: Sequence[str], said: Sequence[str]) -> list[int | None]:
+def _align(expected: Sequence[str], said: Sequence[str]) -> list[int | None]:
     """For each expected word the place of the heard one, or None; by edit distance."""
     gap = 0.7
     cost = np.zeros((len(expected) + 1, len(said) + 1))

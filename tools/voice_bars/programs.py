@@ -43,7 +43,7 @@ def _start(studio: Studio, script: str, output: Path, seed: int, *more: str) -> 
     return process
 
 
-def _ended(process: subprocess.Popen) -> str:
+def _wait_for_output(process: subprocess.Popen) -> str:
     """What it printed. Raises RuntimeError if it failed."""
     out, err = process.communicate()
     if process.returncode:
@@ -52,11 +52,11 @@ def _ended(process: subprocess.Popen) -> str:
 
 
 @lru_cache(REFERENCES)
-def _uninterrupted(studio: Studio, number: int) -> tuple[bytes, int]:
+def _make_uninterrupted(studio: Studio, number: int) -> tuple[bytes, int]:
     """The file of a script that nothing interrupts, and how many parts it has."""
     with tempfile.TemporaryDirectory(dir=studio.work) as folder:
         output = Path(folder) / "whole.wav"
-        out = _ended(_start(studio, _script(studio, number), output, seed=number))
+        out = _wait_for_output(_start(studio, _script(studio, number), output, seed=number))
         return output.read_bytes(), len(json.loads(out)["chunks"])
 
 
@@ -67,7 +67,7 @@ def _script(studio: Studio, number: int) -> str:
 def _kill_trial(studio: Studio, number: int) -> Trial:
     """Killed as soon as a random number of parts is on the disk, then run again."""
     reference = number % REFERENCES
-    whole, parts = _uninterrupted(studio, reference)
+    whole, parts = _make_uninterrupted(studio, reference)
     after = Random(number).randrange(parts)
     with tempfile.TemporaryDirectory(dir=studio.work) as name:
         folder = Path(name)
@@ -79,7 +79,7 @@ def _kill_trial(studio: Studio, number: int) -> Trial:
         process.communicate()
         kept = len(list(folder.glob(".out.wav.*/*.npz")))
         was_complete = (folder / "out.wav").exists()
-        _ended(_start(*arguments))
+        _wait_for_output(_start(*arguments))
         same = (folder / "out.wav").read_bytes() == whole
         left = len(list(folder.glob(".out.wav.*")))
     return {"parts": parts, "kept": kept, "complete": was_complete, "same": same, "left": left}
@@ -105,7 +105,7 @@ def _memory_trial(studio: Studio, number: int) -> Trial:
             made.append(len(files))
             memory.append(_resident(process.pid))
             time.sleep(0.1 if studio.is_quick else 1.0)
-        figures = json.loads(_ended(process))
+        figures = json.loads(_wait_for_output(process))
     parts = len(figures["chunks"])
     seconds = np.array(made) * figures["audio_seconds"] / parts
     after = int(np.searchsorted(seconds, FIRST_MINUTE))

@@ -50,6 +50,6 @@ class Results:
         lines = self.path.read_text(encoding="utf-8").splitlines(keepends=True)
         self.path.write_text("".join(li for li in lines if f'"bar": "{bar}"' not in li), "utf-8")
 
-    def of(self, bar: str, most: int) -> list[Trial]:
+    def trials_of(self, bar: str, most: int) -> list[Trial]:
         """The first trials of a bar, in order."""
         return [measured for number, measured in sorted(self._trials[bar].items()) if number < most]

@@ -91,7 +91,7 @@ class Studio:
             for event in run.stream(threading.Event()):
                 if isinstance(event, DialogueFailed):
                     raise RunError(event.message)
-            return joined(run)
+            return join_dialogue(run)
 
     def long_dialogue(self, number: int) -> Dialogue:
         """The long dialogue of this number, made once."""
@@ -121,7 +121,7 @@ class Studio:
         return self.work / f"{what}{size}-{number:02d}{suffix}"
 
 
-def joined(run: DialogueRun) -> Dialogue:
+def join_dialogue(run: DialogueRun) -> Dialogue:
     """The whole of a run that has ended."""
     pieces = list(JoinedSound(run).ready_pieces())
     rate = pieces[0].sample_rate

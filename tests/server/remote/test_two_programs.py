@@ -10,21 +10,21 @@ from gradio_client import Client
 from dia_demo.audio import read_metadata
 from dia_demo.files import ROOT
 from tools.app_process import app_environment
-from tools.chaos.program import LONG, SHORT, Program, running, speech, whole
+from tools.chaos.program import LONG, SHORT, Program, run_program, speech, whole
 
 pytestmark = pytest.mark.long
 
 
 @pytest.fixture(scope="module")
 def engine(tmp_path_factory):
-    with running(tmp_path_factory.mktemp("engine")) as app:
+    with run_program(tmp_path_factory.mktemp("engine")) as app:
         yield app
 
 
 @pytest.fixture(scope="module")
 def page(engine, tmp_path_factory):
     """An app without a model of its own."""
-    with running(tmp_path_factory.mktemp("page"), {"DIA_ENGINE": engine.url}) as app:
+    with run_program(tmp_path_factory.mktemp("page"), {"DIA_ENGINE": engine.url}) as app:
         yield app
 
 
@@ -62,7 +62,7 @@ def test_a_take_goes_on_when_its_engine_is_started_again(tmp_path):
     programs = [engine]
     try:
         engine.wait()
-        with running(tmp_path / "page", {"DIA_ENGINE": engine.url}) as page:
+        with run_program(tmp_path / "page", {"DIA_ENGINE": engine.url}) as page:
             expected = whole(engine.url, LONG)
             blocks = speech(page.url, LONG)
             got = next(blocks)
@@ -76,7 +76,7 @@ def test_a_take_goes_on_when_its_engine_is_started_again(tmp_path):
 
 def test_without_its_engine_a_page_says_so(page, tmp_path):
     (tmp_path / "page").mkdir()
-    with running(tmp_path / "page", {"DIA_ENGINE": "http://127.0.0.1:9"}) as app:
+    with run_program(tmp_path / "page", {"DIA_ENGINE": "http://127.0.0.1:9"}) as app:
         with pytest.raises(httpx.HTTPStatusError) as caught:
             whole(app.url, SHORT)
     message = caught.value.response.json()["error"]["message"]
