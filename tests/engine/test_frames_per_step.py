@@ -36,8 +36,8 @@ from tests.helpers.models.students import (
     TEXT,
     build,
     divergence,
-    fed,
     prepared_twice,
+    step_inputs,
 )
 from tests.helpers.sampling import ReferenceSampler
 from tools.make_random_dia import write_checkpoint
@@ -91,7 +91,7 @@ def reference(dia: Dia, codes: Tensor, cfg_scale: float) -> Tensor:
 def stepwise(model, codes: Tensor, cfg_scale: float, prompt: int) -> Tensor:
     """The engine's logits after each position that `prompt` steps, read at once, do not read."""
     frames = model.config.frames_per_step
-    steps = torch.from_numpy(fed(codes.numpy(), model.config))
+    steps = torch.from_numpy(step_inputs(codes.numpy(), model.config))
     cache = model.encode(TEXT, cfg_scale, len(steps))
     if prompt:
         model(steps[None, :prompt], [cache])
@@ -216,7 +216,7 @@ def test_guidance_works_with_several_frames(tmp_path):
 def test_another_row_between_two_frames_changes_nothing(folders, dias):
     """A prompt of one step may be read while other rows are between two frames."""
     model, codes = build(folders[2], ORDINARY, "float32"), torch.from_numpy(CODES)
-    steps = torch.from_numpy(fed(CODES, model.config))
+    steps = torch.from_numpy(step_inputs(CODES, model.config))
     cache = model.encode(TEXT, 1.0, 4)
     with torch.inference_mode():
         model(steps[None, :1], [cache])
@@ -267,7 +267,7 @@ def test_prepared_weights_keep_every_frame(folders, tmp_path, precision):
 @pytest.mark.kernels
 def test_int4_is_calibrated_in_the_layers_alone(folders, dias):
     packed = result_of(checkpoint.load(folders[2], "bfloat16", kernel=ORDINARY))
-    result_of(calibrate(packed, [CalibrationTake(TEXT, fed(CODES, STUDENTS[2]))], 1))
+    result_of(calibrate(packed, [CalibrationTake(TEXT, step_inputs(CODES, STUDENTS[2]))], 1))
     assert packed.decoder.next_frames[0].mlp.down_proj.precision == "int8"
     codes, scale = torch.from_numpy(CODES), STUDENTS[2].defaults.cfg_scale
     logits = stepwise(ORDINARY.install(packed, 1), codes, scale, 0)

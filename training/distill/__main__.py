@@ -53,7 +53,7 @@ def sample(folder: Path, args: argparse.Namespace, sets: Sequence[tuple[str, int
     def source(offset: int):
         if args.text is not None:
             return lambda number: scripts.from_file(args.text, offset + number, longest)
-        return lambda number: scripts.drawn(offset + number, longest)
+        return lambda number: scripts.draw_scripts(offset + number, longest)
 
     if all(len(takes.load_takes(args.out / name, count)) == count for name, _, count in sets):
         return

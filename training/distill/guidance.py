@@ -27,7 +27,7 @@ from dia_demo.files import write_atomic
 from dia_demo.machine.processor import multiplies_bfloat16
 from dia_demo.model.dia import EMPTY_TEXT, Dia
 from training.distill import network
-from training.distill.rule import counted, divergence, guided_distribution
+from training.distill.rule import divergence, drawn_mask, guided_distribution
 from training.distill.takes import Batch, SampledTake, collate, draw_scale, in_batches
 
 log = logging.getLogger(__name__)
@@ -129,7 +129,7 @@ class Lesson:
         """KL(teacher || student) [B, T, C] at each temperature, and where it counts."""
         log_p, logits = self.target(batch, scales), self.logits(batch, scales)
         kls = [divergence(log_p, logits, temperature) for temperature in temperatures]
-        return kls, counted(batch.codes, self.teacher.config.decoder)
+        return kls, drawn_mask(batch.codes, self.teacher.config.decoder)
 
 
 @torch.no_grad()

@@ -33,7 +33,7 @@ def attend(q_BHTK: Tensor, k_BGSK: Tensor, v_BGSK: Tensor, bias: Tensor | None) 
     not look. Written out for the CPU, where the backward pass of torch's own takes three times as
     long."""
     if q_BHTK.device.type != "cpu":
-        return fused(q_BHTK, k_BGSK, v_BGSK, bias)
+        return attend_fused(q_BHTK, k_BGSK, v_BGSK, bias)
     B, H, T, K = q_BHTK.shape
     G = k_BGSK.shape[1]
     # The heads that share a kv head become more queries of it: no key is copied.
@@ -45,7 +45,7 @@ def attend(q_BHTK: Tensor, k_BGSK: Tensor, v_BGSK: Tensor, bias: Tensor | None) 
     return (weights @ v_BGSK).view(B, H, T, K).transpose(1, 2).flatten(2)
 
 
-def fused(
+def attend_fused(
     q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None = None, causal: bool = False
 ) -> Tensor:
     """`attend`, or causal attention, by torch's own function."""
@@ -58,7 +58,7 @@ def fused(
 def attend_back(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     """Causal attention. On the CPU every CHUNK of queries meets the keys up to its own end only."""
     if q.device.type != "cpu":
-        return fused(q, k, v, causal=True)
+        return attend_fused(q, k, v, causal=True)
     out = []
     for start in range(0, q.shape[2], CHUNK):
         end = min(start + CHUNK, q.shape[2])
@@ -118,7 +118,7 @@ def decode(
     """
     decoder, frames = dia.decoder, dia.config.frames_per_step
     length = codes_BTC.shape[1]
-    fed = _fed(dia, codes_BTC)
+    fed = _pad_codes(dia, codes_BTC)
     x = last_states(dia, codes_BTC, texts, bias, scale_vectors_BD)
     logits = [first_logits(dia, x)]
     for number, block in enumerate(decoder.next_frames, start=1):
@@ -139,7 +139,7 @@ def last_states(
     `decode`."""
     decoder, frames = dia.decoder, dia.config.frames_per_step
     steps = dia.config.steps_within(codes_BTC.shape[1])
-    fed = _fed(dia, codes_BTC)[:, : steps * frames]
+    fed = _pad_codes(dia, codes_BTC)[:, : steps * frames]
     x = embed(decoder.embeddings, fed.reshape(len(fed), steps, -1))
     if scale_vectors_BD is not None:
         x = x + scale_vectors_BD[:, None]
@@ -154,7 +154,7 @@ def last_states(
     return x
 
 
-def _fed(dia: Dia, codes_BTC: Tensor) -> Tensor:
+def _pad_codes(dia: Dia, codes_BTC: Tensor) -> Tensor:
     """The codes with what the first step reads before them, BOS, and the last may predict beyond
     them, PAD."""
     config, frames = dia.decoder.config, dia.config.frames_per_step

@@ -41,7 +41,7 @@ def divergence(log_p: Tensor, student: Tensor, temperature: float = 1.0) -> Tens
     return (log_p.exp() * difference).sum(-1)
 
 
-def counted(codes_BTC: Tensor, decoder: DecoderConfig) -> Tensor:
+def drawn_mask(codes_BTC: Tensor, decoder: DecoderConfig) -> Tensor:
     """Where a step's codes were drawn rather than set: [B, T - 1, C], for the codes fed next.
 
     BOS before a channel's first code, and EOS or PAD after its last, are set by the delay pattern,

@@ -17,13 +17,16 @@ LONGEST_TURN = 75  # Bytes, in a script of more than two turns, so that six of t
 SAME_SPEAKER, BARE_TAG = 0.15, 0.25
 
 
-def drawn(seed: int, longest: int) -> Iterator[bytes]:
+def draw_scripts(seed: int, longest: int) -> Iterator[bytes]:
     """Scripts of one to six turns, of at most `longest` bytes, from the embedded voice's grammar;
     none of them has a sentence or a word that its evaluation measures with."""
     from training.voice.corpus import heldout
     from training.voice.corpus.text import Writer
 
-    random, writer = Random(seed), Writer(heldout.banned(), frozenset(heldout.rare_words()))
+    random, writer = (
+        Random(seed),
+        Writer(heldout.banned_sentences(), frozenset(heldout.rare_words())),
+    )
     while True:
         count = random.choices(*zip(*TURNS, strict=True))[0]
         speaker, parts = random.choice((1, 2)), []

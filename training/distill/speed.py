@@ -60,12 +60,12 @@ class TimedModel:
         self._model, self.config, self.seconds = model, model.config, 0.0
 
     def __call__(self, codes_BTC: Tensor, caches: Sequence[RowCache]) -> Tensor:
-        return self._timed(self._model, codes_BTC, caches)
+        return self._time_call(self._model, codes_BTC, caches)
 
     def next_frame(self, codes_BC: Tensor, caches: Sequence[RowCache], number: int) -> Tensor:
-        return self._timed(self._model.next_frame, codes_BC, caches, number)
+        return self._time_call(self._model.next_frame, codes_BC, caches, number)
 
-    def _timed(self, run: Callable[..., Tensor], *arguments: object) -> Tensor:
+    def _time_call(self, run: Callable[..., Tensor], *arguments: object) -> Tensor:
         began = perf_counter()
         logits = run(*arguments)
         self.seconds += perf_counter() - began

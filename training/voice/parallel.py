@@ -124,7 +124,7 @@ class _Source(IterableDataset):
         return self.make(self.seed + (LOADER_SEEDS * info.id if info else 0))
 
 
-def prefetched(make: Callable[[int], Iterator], seed: int, loaders: int) -> Iterator:
+def prefetch(make: Callable[[int], Iterator], seed: int, loaders: int) -> Iterator:
     """What make(seed) yields, without end: prepared by as many processes, each with its own seed,
     or by this one if there are none."""
     if not loaders:

@@ -42,7 +42,7 @@ def prepared_twice(folder: Path, config: ModelConfig, precision: str, file: Path
     return [ORDINARY.install(dia, 1) for dia in (packed, again)]
 
 
-def fed(codes: np.ndarray, config: ModelConfig) -> np.ndarray:
+def step_inputs(codes: np.ndarray, config: ModelConfig) -> np.ndarray:
     """Codes [steps, F * C] that the steps of a take read, for those of positions [P, C]."""
     frames = config.frames_per_step
     whole = np.concatenate((np.full((frames - 1, codes.shape[1]), config.decoder.bos), codes))

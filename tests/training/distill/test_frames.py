@@ -13,7 +13,7 @@ from dia_demo.engine.row import Row
 from dia_demo.errors import InputError
 from dia_demo.services.measurements.quality import Forced, forced_logits
 from tests.helpers.models.checkpoints import SMALL, load, say
-from tests.helpers.models.students import fed
+from tests.helpers.models.students import step_inputs
 from tests.training.distill.settings import DEFAULTS, PLAN, SCALES, given_to
 from training.distill import __main__ as command
 from training.distill import guidance, network, takes
@@ -53,7 +53,9 @@ def test_every_position_of_a_padded_batch_has_the_logits_of_the_engine(student, 
     for row, take in enumerate(sampled[:3]):
         params = replace(DEFAULTS, cfg_scale=scales[row])
         forced = Forced(
-            Row(grown.config, take.text, params), fed(take.codes, grown.config), params.cfg_scale
+            Row(grown.config, take.text, params),
+            step_inputs(take.codes, grown.config),
+            params.cfg_scale,
         )
         expected = forced_logits(grown, forced)[:, 0]
         torch.testing.assert_close(logits[row, : len(expected)], expected, rtol=1e-4, atol=1e-4)

@@ -16,7 +16,7 @@ from tests.helpers.sampling import ReferenceSampler
 from tests.training.distill.settings import DEFAULTS, PLAN, SCALES, TEXTS, given_to
 from training.distill import __main__ as command
 from training.distill import guidance, network, takes
-from training.distill.rule import counted, divergence, guided_distribution
+from training.distill.rule import divergence, drawn_mask, guided_distribution
 from training.distill.student import student_config, student_of, write_student
 
 # The rule
@@ -60,7 +60,7 @@ def test_the_divergence_is_zero_only_from_itself():
 
 def test_codes_that_the_delay_pattern_sets_are_not_counted(sampled):
     decoder, codes = SMALL.decoder, torch.from_numpy(sampled[0].codes)[None]
-    mask = counted(codes, decoder)[0]
+    mask = drawn_mask(codes, decoder)[0]
     fed_next = codes[0, 1:]
     assert not mask[:2, 1].any() and mask[:2, 0].all(), "channel 1 starts two positions later"
     assert torch.equal(mask[:, 1], fed_next[:, 1] < decoder.eos)
@@ -97,9 +97,13 @@ def test_the_attention_of_an_accelerator_is_that_of_the_cpu():
     generator = torch.Generator().manual_seed(4)
     q = torch.randn(2, 4, network.CHUNK + 9, 8, generator=generator)
     k, v = torch.randn(2, 2, 2, q.shape[2], 8, generator=generator)
-    torch.testing.assert_close(network.fused(q, k, v, causal=True), network.attend_back(q, k, v))
+    torch.testing.assert_close(
+        network.attend_fused(q, k, v, causal=True), network.attend_back(q, k, v)
+    )
     hidden = network.hidden_where(torch.arange(q.shape[2])[None] >= torch.tensor([[40], [170]]))
-    torch.testing.assert_close(network.fused(q, k, v, hidden), network.attend(q, k, v, hidden))
+    torch.testing.assert_close(
+        network.attend_fused(q, k, v, hidden), network.attend(q, k, v, hidden)
+    )
 
 
 @pytest.mark.parametrize("has_bfloat16", [False, True])
@@ -123,7 +127,7 @@ def test_kept_states_give_the_target_of_a_fresh_pass(teacher, sampled, monkeypat
         part = slice(start, start + 2)
         batch = takes.collate(sampled[part], SMALL, "cpu")
         kept = keeping.target(batch, scales[part])
-        mask = counted(batch.codes, SMALL.decoder)
+        mask = drawn_mask(batch.codes, SMALL.decoder)
         assert torch.equal(kept[mask], fresh[part, : kept.shape[1]][mask])
 
 

@@ -9,7 +9,7 @@ import torch
 
 from training.voice.codec.marks import MARK_FRAME
 from training.voice.model import network as nano
-from training.voice.model.batches import END_FRAMES, PREDICTED, collate, delayed
+from training.voice.model.batches import END_FRAMES, PREDICTED, collate, delay_codes
 from training.voice.model.scripts import (
     ANY,
     DRIFT_AFTER,
@@ -24,7 +24,7 @@ from training.voice.model.turns import FILE, Turn, load_turns, save_turns
 
 def test_training_targets_follow_the_delay_pattern():
     codes = np.arange(3 * nano.CHANNELS).reshape(3, nano.CHANNELS)
-    target = delayed(codes)
+    target = delay_codes(codes)
     for c, delay in enumerate(nano.DELAYS):
         column = target[:, c].tolist()
         said = [*codes[:, c].tolist(), nano.EOS]

@@ -65,7 +65,7 @@ def count_from(seed: int):
 
 @pytest.mark.parametrize("loaders", [0, 2])
 def test_batches_are_prepared_by_processes_with_seeds_of_their_own(loaders):
-    source = parallel.prefetched(count_from, 7, loaders)
+    source = parallel.prefetch(count_from, 7, loaders)
     found = sorted(next(source).item() for _ in range(6))
     if loaders:
         assert found == [7, 8, 9, *(7 + parallel.LOADER_SEEDS + k for k in range(3))]
@@ -163,18 +163,18 @@ def test_codes_that_turns_begin_with_are_no_marks(tmp_path):
 
 def test_a_word_never_trained_on_is_measured_in_its_sentence(monkeypatch):
     wanted = ("zebra", "quartz", "ibex", "fjord")
-    heldout.carried.cache_clear()
+    heldout.rare_word_sentences.cache_clear()
     monkeypatch.setattr(heldout, "rare_words", lambda: wanted)
-    said = [s.lower().strip(".?") for s in heldout.carried()]
+    said = [s.lower().strip(".?") for s in heldout.rare_word_sentences()]
     assert [w in s for w, s in zip(wanted, said, strict=True)] == [True] * 4
     heard = trials.Heard(
-        list(heldout.carried()), said, said, [said[0], "", said[2], "i wrote it"], 1
+        list(heldout.rare_word_sentences()), said, said, [said[0], "", said[2], "i wrote it"], 1
     )
     monkeypatch.setattr(trials, "listen", lambda *_: heard)
     sentences, alone = trials.other_words(None, 4, 0.5)
     assert alone.value == 0.5 and alone.met and alone.teacher == 0
     assert 0 < sentences.value < 0.6
-    heldout.carried.cache_clear()
+    heldout.rare_word_sentences.cache_clear()
 
 
 def test_lines_of_words_spell_what_their_text_says():

@@ -208,7 +208,7 @@ def test_voices_without_a_name_lie_anywhere_but_near_the_unseen_ones():
 
 def test_a_share_of_the_corpus_is_spoken_in_voices_without_a_name(monkeypatch):
     monkeypatch.setattr(shards.text, "corpus", lambda count, *_: [f"{k}." for k in range(count)])
-    monkeypatch.setattr(shards.heldout, "banned", frozenset)
+    monkeypatch.setattr(shards.heldout, "banned_sentences", frozenset)
     monkeypatch.setattr(shards.heldout, "rare_words", tuple)
     turns = Counter(voice for _, voice in shards.write_turns(3, 100, list(VOICES)))
     free = {voice: count for voice, count in turns.items() if voice not in VOICES}

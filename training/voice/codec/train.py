@@ -100,7 +100,7 @@ class Loss:
         return *self.spectral(guess, truth), *self.phones(guess, truth)
 
 
-def weighted(parts: tuple[torch.Tensor, ...], weights: tuple[float, ...]) -> torch.Tensor:
+def weighted_sum(parts: tuple[torch.Tensor, ...], weights: tuple[float, ...]) -> torch.Tensor:
     return torch.stack([w * part for w, part in zip(weights, parts, strict=True)]).sum()
 
 
@@ -114,7 +114,7 @@ def joint_step(codec, loss, wave, amp: bool):
         guess = codec.decoder(z)
     parts = loss(guess.float()[:, 0], wave)
     quantised = 0.25 * commitment.mean() + codebook.mean()
-    total = weighted(parts, JOINT_WEIGHTS) + quantised
+    total = weighted_sum(parts, JOINT_WEIGHTS) + quantised
     return total, (*parts, commitment.mean()), codes, latents
 
 
@@ -125,7 +125,7 @@ def decoder_step(codec, loss, wave, amp: bool):
     with torch.autocast(wave.device.type, torch.bfloat16, enabled=amp):
         guess = codec.decoder(z)
     parts = loss(guess.float()[:, 0, HOP:-HOP], wave[:, HOP:-HOP])
-    return weighted(parts, DECODER_WEIGHTS), (*parts, torch.zeros(())), codes, latents
+    return weighted_sum(parts, DECODER_WEIGHTS), (*parts, torch.zeros(())), codes, latents
 
 
 def save(path: Path, codec, optimiser, step: int, elapsed: float) -> None:

@@ -30,7 +30,7 @@ THINK = "think|know|hope|believe|said|thought"
 LETS = ("let us", "let's", "we should", "you can", "I have to")
 
 
-def of(r: Random, choices: str) -> str:
+def choose(r: Random, choices: str) -> str:
     """One of `choices`, which "|" separates."""
     return r.choice(choices.split("|"))
 
@@ -56,9 +56,9 @@ def noun_phrase(r: Random) -> str:
     if k < 0.82:
         return f"{r.choice(NUMBERS)} {r.choice(PLURALS)}"
     if k < 0.90:
-        return f"{of(r, 'the|some|my|those|these')} {r.choice(PLURALS)}"
+        return f"{choose(r, 'the|some|my|those|these')} {r.choice(PLURALS)}"
     if k < 0.97:
-        return f"{of(r, 'some|more|the|no|enough|a lot of')} {r.choice(MASS)}"
+        return f"{choose(r, 'some|more|the|no|enough|a lot of')} {r.choice(MASS)}"
     return r.choice(
         ["it", "them", "him", "her", "us", "me", "this", "that", "something", "nothing"]
     )
@@ -72,24 +72,24 @@ def subject(r: Random) -> str:
         return r.choice(NAMES)
     if k < 0.68:
         return r.choice(ANYONE)
-    return f"{of(r, 'the|my|your|our|her')} {r.choice(PEOPLE)}"
+    return f"{choose(r, 'the|my|your|our|her')} {r.choice(PEOPLE)}"
 
 
 def place(r: Random) -> str:
-    return f"{r.choice(PREPOSITIONS)} {of(r, 'the|the|my|our|a|this')} {r.choice(THINGS)}"
+    return f"{r.choice(PREPOSITIONS)} {choose(r, 'the|the|my|our|a|this')} {r.choice(THINGS)}"
 
 
 def quality(r: Random) -> str:
     return f"{r.choice(HOW_MUCH)} {r.choice(ADJECTIVES)}"
 
 
-def described(r: Random) -> str:
+def described_noun(r: Random) -> str:
     return _article(f"{r.choice(ADJECTIVES)} {_noun(r)}")
 
 
 def thing(r: Random) -> str:
     adjective = r.choice(ADJECTIVES) + " " if r.random() < 0.4 else ""
-    return f"{of(r, 'the|my|your|this|that|his|her')} {adjective}{_noun(r)}"
+    return f"{choose(r, 'the|my|your|this|that|his|her')} {adjective}{_noun(r)}"
 
 
 def statement(r: Random) -> str:
@@ -102,16 +102,17 @@ def statement(r: Random) -> str:
             lambda: f"{subject(r)} {i[1]} {place(r)}",
             lambda: f"{subject(r)} {i[1]} {r.choice(ADVERBS)} {r.choice(TIMES)}",
             lambda: f"{subject(r)} {v[1]} {noun_phrase(r)} and {i[1]} {place(r)}",
-            lambda: f"{thing(r)} {of(r, 'is|was|looks|will be')} {quality(r)}",
+            lambda: f"{thing(r)} {choose(r, 'is|was|looks|will be')} {quality(r)}",
             lambda: f"{thing(r)} was {place(r)}",
-            lambda: f"there {of(r, 'is|was')} {described(r)} {place(r)}",
+            lambda: f"there {choose(r, 'is|was')} {described_noun(r)} {place(r)}",
             lambda: f"there are {r.choice(NUMBERS)} {r.choice(PLURALS)} {place(r)}",
             lambda: f"{r.choice(NAMES)} and {r.choice(NAMES)} {modal(r)} {i[0]} {r.choice(TIMES)}",
-            lambda: f"{of(r, 'I|you|we|they')} {modal(r)} {v[0]} {noun_phrase(r)}",
-            lambda: f"{being(r)} {quality(r)} {r.choice(TIMES)}",
-            lambda: f"I {of(r, THINK)} {thing(r)} is {r.choice(ADJECTIVES)}",
+            lambda: f"{choose(r, 'I|you|we|they')} {modal(r)} {v[0]} {noun_phrase(r)}",
+            lambda: f"{form_of_be(r)} {quality(r)} {r.choice(TIMES)}",
+            lambda: f"I {choose(r, THINK)} {thing(r)} is {r.choice(ADJECTIVES)}",
             lambda: (
-                f"the {r.choice(THINGS)} of the {_noun(r)} {of(r, 'is|was')} {r.choice(ADJECTIVES)}"
+                f"the {r.choice(THINGS)} of the {_noun(r)} "
+                f"{choose(r, 'is|was')} {r.choice(ADJECTIVES)}"
             ),
             lambda: f"{r.choice(PLURALS)} and {r.choice(PLURALS)} are {r.choice(ADJECTIVES)}",
         ]
@@ -152,7 +153,7 @@ def modal(r: Random) -> str:
     )
 
 
-def being(r: Random) -> str:
+def form_of_be(r: Random) -> str:
     return r.choice(
         [
             "I am",
@@ -189,21 +190,23 @@ def question(r: Random) -> str:
             [
                 lambda: f"do you {v[0]} {noun_phrase(r)}",
                 lambda: f"did {who} {v[0]} {noun_phrase(r)}",
-                lambda: f"where {of(r, 'is|was')} {thing(r)}",
+                lambda: f"where {choose(r, 'is|was')} {thing(r)}",
                 lambda: f"who {v[1]} {noun_phrase(r)}",
                 lambda: f"what did {who} {v[0]} {r.choice(TIMES)}",
-                lambda: f"when {of(r, 'did|will|can|should')} {who} {v[0]} {noun_phrase(r)}",
+                lambda: f"when {choose(r, 'did|will|can|should')} {who} {v[0]} {noun_phrase(r)}",
                 lambda: (
-                    f"can you {v[0]} {noun_phrase(r)} {of(r, 'for me|with me|please|now|again')}"
+                    f"can you {v[0]} {noun_phrase(r)} "
+                    f"{choose(r, 'for me|with me|please|now|again')}"
                 ),
                 lambda: f"why {r.choice(WHY)} {who} {i[0]} {place(r)}",
-                lambda: f"how {of(r, 'much|many|old|far|long|big|good')} is {thing(r)}",
+                lambda: f"how {choose(r, 'much|many|old|far|long|big|good')} is {thing(r)}",
                 lambda: f"would you like {r.choice([f'to {v[0]} ', ''])}{noun_phrase(r)}",
                 lambda: f"have you ever seen {noun_phrase(r)}",
                 lambda: f"is {thing(r)} {r.choice(ADJECTIVES)}",
                 lambda: f"are you {r.choice(ADJECTIVES)} {r.choice(TIMES)}",
                 lambda: (
-                    f"which {_noun(r)} {of(r, 'is|was')} {of(r, 'yours|mine|better|the best|hers')}"
+                    f"which {_noun(r)} {choose(r, 'is|was')} "
+                    f"{choose(r, 'yours|mine|better|the best|hers')}"
                 ),
                 lambda: f"what is the name of {thing(r)}",
             ]
@@ -223,9 +226,9 @@ def wish(r: Random) -> str:
             lambda: f"when {subject(r)} {i[1]}, {subject(r)} {v[1]} {noun_phrase(r)}",
             lambda: f"{r.choice(LETS)} {v[0]} {noun_phrase(r)}",
             lambda: f"{r.choice(OPENERS)}, {statement(r)}",
-            lambda: f"{statement(r)}, {of(r, 'but|and|so|because|or')} {subject(r)} {i[1]}",
+            lambda: f"{statement(r)}, {choose(r, 'but|and|so|because|or')} {subject(r)} {i[1]}",
             lambda: (
-                f"{of(r, 'because|after|before|while|although')} {statement(r)}, {statement(r)}"
+                f"{choose(r, 'because|after|before|while|although')} {statement(r)}, {statement(r)}"
             ),
             lambda: (
                 f"first {r.choice(PLURALS)}, then {r.choice(PLURALS)}, and then {r.choice(PLURALS)}"

@@ -282,13 +282,13 @@ def rare(words: int = 5) -> tuple[str, ...]:
 
 
 @lru_cache
-def carried() -> tuple[str, ...]:
+def rare_word_sentences() -> tuple[str, ...]:
     """Every rare word in an everyday sentence, in the order of `rare_words`."""
     return tuple(CARRIERS[k % len(CARRIERS)].format(w) for k, w in enumerate(rare_words()))
 
 
 @lru_cache
-def banned() -> frozenset[str]:
+def banned_sentences() -> frozenset[str]:
     return frozenset(NATURAL) | frozenset(EVERYDAY) | frozenset(template())
 
 

@@ -70,7 +70,7 @@ def _ngrams():
 
 
 @lru_cache
-def _ranked() -> list[str]:
+def _ranked_words() -> list[str]:
     """Every word that model, pronunciations and wamerican know, most common first."""
     known = spellings()
     lexicon = {line.split()[0] for line in pronunciations_file().read_text().splitlines()}
@@ -82,7 +82,7 @@ def _ranked() -> list[str]:
 
 def ranked_words(count: int) -> list[str]:
     """The `count` most common lower-case English words, without names and contractions."""
-    plain = (w for w in _ranked() if spellings()[w] == w and "'" not in w and w != "i")
+    plain = (w for w in _ranked_words() if spellings()[w] == w and "'" not in w and w != "i")
     return [w for w, _ in zip(plain, range(count), strict=False)]
 
 
@@ -90,7 +90,7 @@ class Sentences:
     """Draws sentences without any of the words in `banned`."""
 
     def __init__(self, banned: frozenset[str]) -> None:
-        self.words = [w for w in _ranked()[:VOCABULARY] if w not in banned]
+        self.words = [w for w in _ranked_words()[:VOCABULARY] if w not in banned]
         self.weights = [exp(_ngrams().prob([w]) * LOG_BASE * FLATTER) for w in self.words]
         self.totals = list(accumulate(self.weights))
 

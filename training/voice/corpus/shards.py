@@ -49,7 +49,7 @@ def write_turns(
     name, and FREE_TURNS turns only: from them a model learns to follow a voice
     prompt instead of the names that it knows.
     """
-    banned = heldout.banned(), frozenset(heldout.rare_words())
+    banned = heldout.banned_sentences(), frozenset(heldout.rare_words())
     texts, r = text.corpus(count, seed, *banned), Random(seed)
     free = [free_voice(r) for _ in range(round(free_share * count) // FREE_TURNS)]
     voices = free * FREE_TURNS + r.choices(named, k=count - len(free) * FREE_TURNS)

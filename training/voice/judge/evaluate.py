@@ -76,7 +76,7 @@ def try_all(studio: Studio, app: app_trials.App, args) -> Iterator[Line]:
                 yield from app_trials.size(Path(args.model))
 
 
-def shown(line: Line, value: float | None) -> str:
+def format_value(line: Line, value: float | None) -> str:
     """A rate as a percentage, a yes or no as a word, anything else as it is."""
     if value is None:
         return ""
@@ -93,11 +93,11 @@ def markdown(lines: list[Line]) -> str:
         "|---|---|---|---|---|---|---|---|",
     ]
     for line in lines:
-        cells = (shown(line, v) for v in (line.teacher, line.codec))
+        cells = (format_value(line, v) for v in (line.teacher, line.codec))
         verdict = "met" if line.met else "**missed**"
         out.append(
             f"| {line.measure} | {line.voice} | {line.count} | {' | '.join(cells)} | {line.goal} "
-            f"| {shown(line, line.value)} | {verdict} |"
+            f"| {format_value(line, line.value)} | {verdict} |"
         )
     return "\n".join(out)
 
@@ -126,7 +126,8 @@ def main() -> None:
     for line in try_all(studio, app, args):
         lines.append(line)
         print(
-            f"{time.time() - start:5.0f} s  {line.measure}, {line.voice}: {shown(line, line.value)}"
+            f"{time.time() - start:5.0f} s  {line.measure}, {line.voice}: "
+            f"{format_value(line, line.value)}"
         )
     table = markdown(lines)
     print(f"\n{table}\n\nsettings {asdict(params)}")

@@ -64,7 +64,7 @@ def lengths_fit(turns: list[np.ndarray], reference: list[np.ndarray]) -> bool:
     """
     share, seconds = TURN_SLACK
     lengths = [
-        (_sounding(wave), _sounding(expected))
+        (_sounding_samples(wave), _sounding_samples(expected))
         for wave, expected in zip(turns, reference, strict=True)
     ]
     return all(
@@ -73,7 +73,7 @@ def lengths_fit(turns: list[np.ndarray], reference: list[np.ndarray]) -> bool:
     )
 
 
-def _sounding(wave: np.ndarray) -> int:
+def _sounding_samples(wave: np.ndarray) -> int:
     """Samples in pieces of 10 ms that are no silence."""
     pieces = wave[: len(wave) // STEP * STEP].reshape(-1, STEP)
     return STEP * int((np.square(pieces).mean(1) > SILENT_POWER).sum())

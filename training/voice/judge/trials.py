@@ -75,10 +75,10 @@ def run_rows(engine: Engine, rows: Sequence[Row]) -> list[Spoken]:
     for event in engine.stream(rows, [3.0] * len(rows), with_audio=False):
         if isinstance(event, Finished):
             found[event.row] = event.result
-    return [_spoken(engine, found[k]) for k in range(len(rows))]
+    return [_decode_take(engine, found[k]) for k in range(len(rows))]
 
 
-def _spoken(engine: Engine, result) -> Spoken:
+def _decode_take(engine: Engine, result) -> Spoken:
     codes = result.codes
     wave = engine.codec.decode(codes) if len(codes) > 1 else np.zeros(800, np.float32)
     return Spoken(wave, result.figures.finish_reason == "end")
@@ -100,7 +100,7 @@ class Studio:
 
     def teach(self, scripts: list[str]) -> list[np.ndarray]:
         """What the teacher makes of scripts: their turns one after the other."""
-        path = self._kept("teacher", scripts, ".npz")
+        path = self._kept_path("teacher", scripts, ".npz")
         if not path.exists():
             tables = shards.load_tables(self.work)
             waves = [self._teach(script, tables) for script in scripts]
@@ -123,7 +123,7 @@ class Studio:
 
     def heard(self, scripts, waves, keep_as: str | None = None) -> list[str]:
         """What the recogniser hears; kept under a name where the waves never change."""
-        path = self._kept(keep_as or "", scripts, ".json")
+        path = self._kept_path(keep_as or "", scripts, ".json")
         if keep_as and path.exists():
             return json.loads(path.read_text())
         heard = asr.recognise_all(waves, self.workers)
@@ -131,7 +131,7 @@ class Studio:
             path.write_text(json.dumps(heard))
         return heard
 
-    def _kept(self, name: str, scripts, suffix: str) -> Path:
+    def _kept_path(self, name: str, scripts, suffix: str) -> Path:
         key = zlib.crc32("\n".join(scripts).encode())
         return self.work / "eval" / f"{name}-{len(scripts)}-{key:08x}{suffix}"
 
@@ -172,7 +172,7 @@ class Heard:
         return Line(name, tag, len(self.scripts), error, goal, met, taught, coded, notes)
 
 
-def tagged(tag: str, sentences) -> list[str]:
+def tag_sentences(tag: str, sentences) -> list[str]:
     """Sentences as scripts; tag "both" alternates."""
     tags = list(SPEAKERS) if tag == "both" else [tag]
     return [f"[{tags[k % len(tags)]}] {s}" for k, s in enumerate(sentences)]
@@ -190,7 +190,7 @@ def listen(studio: Studio, scripts: list[str]) -> Heard:
 
 def words(studio: Studio, name: str, tag: str, sentences, limit: float, near=None) -> Line:
     """Word error on sentences, beside the teacher's and the codec's."""
-    heard = listen(studio, tagged(tag, sentences))
+    heard = listen(studio, tag_sentences(tag, sentences))
     return heard.line(f"word error, {name}", tag, word_error, limit, near)
 
 
@@ -200,7 +200,7 @@ def everyday(studio: Studio, sentences: Sequence[str], takes: int) -> Line:
 
     A turn of S1 alone: S2 is drawn from the same voices.
     """
-    scripts = tagged("S1", sentences) * takes
+    scripts = tag_sentences("S1", sentences) * takes
     heard = studio.heard(scripts, [take.wave for take in studio.say(scripts)])
     pairs = [(words_of(s), words_of(h)) for s, h in zip(scripts, heard, strict=True)]
     wrong = np.array([distance(said, recognised) for said, recognised in pairs])
@@ -231,15 +231,15 @@ def _by_voice(studio: Studio, wrong: np.ndarray, count: np.ndarray) -> dict[str,
 def other_words(studio: Studio, count: int, limit: float) -> Iterator[Line]:
     """Words never trained on, each in an everyday sentence: of all words, and of those alone."""
     wanted = heldout.rare_words()[:count]
-    heard = listen(studio, tagged("both", heldout.carried()[:count]))
+    heard = listen(studio, tag_sentences("both", heldout.rare_word_sentences()[:count]))
 
-    def missed(_scripts, texts: list[str]) -> float:
+    def missed_share(_scripts, texts: list[str]) -> float:
         found = (w in words_of(t) for w, t in zip(wanted, texts, strict=True))
         return 1 - sum(found) / len(wanted)
 
     name = "sentences with a word unseen in training"
     yield heard.line(f"word error, {name}", "both", word_error, limit)
-    yield heard.line("those words alone: not recognised", "both", missed, limit)
+    yield heard.line("those words alone: not recognised", "both", missed_share, limit)
 
 
 def examples(studio: Studio, takes: int) -> Iterator[Line]:

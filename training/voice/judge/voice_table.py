@@ -49,7 +49,9 @@ def untold(chosen: dict[str, int]) -> VoiceTable:
     return VoiceTable(voices, TURN_START, SILENCE, QUIET, 0.0, 0.0, TEXT_HEAD)
 
 
-def measured(engine: Engine, table: VoiceTable, takes: int) -> dict[str, list[speakers.Traits]]:
+def measure_traits(
+    engine: Engine, table: VoiceTable, takes: int
+) -> dict[str, list[speakers.Traits]]:
     """The traits of so many takes of each voice; the seeds are the first that draw it for S1."""
     config = replace(engine.config, voices=table)
     rows: dict[str, list[Row]] = {voice.name: [] for voice in table.voices}
@@ -69,7 +71,7 @@ def measured(engine: Engine, table: VoiceTable, takes: int) -> dict[str, list[sp
     return found
 
 
-def described(
+def config_section(
     table: VoiceTable, takes: dict[str, list[speakers.Traits]], not_drawn: set[str]
 ) -> dict:
     """The section for config.json."""
@@ -111,7 +113,7 @@ def main() -> None:
     config = json.loads(path.read_text())
     before = config.get("voices", {}).get("table", [])
     not_drawn = {voice["name"] for voice in before if not voice.get("drawn", True)}
-    config["voices"] = described(table, measured(engine, table, args.takes), not_drawn)
+    config["voices"] = config_section(table, measure_traits(engine, table, args.takes), not_drawn)
     path.write_text(json.dumps(config, indent=2) + "\n")
 
 

@@ -270,7 +270,7 @@ def adapt(rank: int, workers: int, plan: Plan) -> None:
     log.info("learning %s; %d own takes, %d corrected", new, len(takes), corrected)
     make_scripts = partial(Lessons, load_turns(plan.work)[HELD_OUT:], marks, new=new)
     scripts = make_scripts(seed)
-    source = parallel.prefetched(partial(batches, make_scripts, takes, plan), seed, plan.loaders)
+    source = parallel.prefetch(partial(batches, make_scripts, takes, plan), seed, plan.loaders)
     learnt = {*new, *(scripts.free if FREE in new else ())} & scripts.places.keys()
     places = torch.tensor([scripts.places[voice] for voice in learnt], device=plan.device)
     voices = voice_classes(scripts.places, marks).to(plan.device)

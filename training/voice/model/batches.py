@@ -32,7 +32,7 @@ END_WEIGHT, END_FRAMES = 5.0, 6
 GUIDE_WIDTH = 2.5  # letters: how sharp the attention guide is
 
 
-def delayed(codes: np.ndarray) -> np.ndarray:
+def delay_codes(codes: np.ndarray) -> np.ndarray:
     """codes [T, C] -> targets [T + max delay + 1, C]: BOS before, EOS once, PAD after."""
     length = len(codes)
     out = np.full((length + 1 + max(DELAYS), CHANNELS), PAD, np.int64)
@@ -105,9 +105,9 @@ def collate(items: list[Item]) -> Batch:
         tags = np.isin(item.text, TAGS).cumsum()
         tags[-1] = item.tags[-1] + 1  # of the bare tag, if there is one
         text_tags[k, : len(tags)] = tags
-        shifted, frames = delayed(item.codes), len(item.codes)
+        shifted, frames = delay_codes(item.codes), len(item.codes)
         targets[k, : len(shifted)] = shifted
-        read[k, : len(shifted)] = delayed(item.history)
+        read[k, : len(shifted)] = delay_codes(item.history)
         phones[k, :frames] = item.phones
         spelling[k, : counts[k]] = item.spelling
         letters[k, :frames] = item.letters

@@ -32,7 +32,7 @@ from dia_demo.text.script import encode_script
 from training.voice.codec.marks import MARK_FRAME, read_marks
 from training.voice.corpus import shards
 from training.voice.judge.evaluate import load_engine
-from training.voice.model.batches import delayed
+from training.voice.model.batches import delay_codes
 from training.voice.model.export import trained_weights
 from training.voice.model.losses import GUIDED_HEADS
 from training.voice.model.network import BOS, CHANNELS, Nano
@@ -81,7 +81,7 @@ def write_scripts(turns: list[Turn], seed: int, count: int) -> list[str]:
 @torch.no_grad()
 def letters_looked_at(model: Nano, text: bytes, codes: np.ndarray) -> np.ndarray:
     """The letter [T + C] at which the guided heads look most in every frame."""
-    shifted = delayed(codes)
+    shifted = delay_codes(codes)
     inputs = np.concatenate([np.full((1, CHANNELS), BOS), shifted[:-1]])
     letters = torch.tensor(list(text))[None]
     attention = model(letters, letters != 0, torch.from_numpy(inputs)[None])[1]

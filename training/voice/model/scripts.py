@@ -286,8 +286,8 @@ def most_similar(turns: list[Turn], choice: int, said: set[bytes]) -> Turn:
     ones not preferred."""
     first = max(0, len(turns) - choice)
 
-    def shared(place: int) -> float:
+    def similarity(place: int) -> float:
         own = words_of(turns[place])
         return len(own & said) / len(own) ** 0.5
 
-    return turns.pop(max(range(first, len(turns)), key=shared))
+    return turns.pop(max(range(first, len(turns)), key=similarity))

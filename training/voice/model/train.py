@@ -238,7 +238,7 @@ def prepare(rank: int, plan: Plan):
     seed = plan.seed + 100 * rank + 7919 * step
     learnt = turns[HELD_OUT:]
     places = Scripts(learnt, marks, seed).places
-    source = parallel.prefetched(partial(batches, plan, learnt, marks), seed, plan.loaders)
+    source = parallel.prefetch(partial(batches, plan, learnt, marks), seed, plan.loaders)
     log.info(
         "%d parameters, %d turns, %.1f h",
         sum(p.numel() for p in model.parameters()),

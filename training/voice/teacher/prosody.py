@@ -90,7 +90,7 @@ def _asks_yes_or_no(words: str, marks: str, sentence: str) -> bool:
     return "?" in marks and not (ASKS_WHAT.match(words) or ASKS_WHAT.match(sentence))
 
 
-def _written(phones: list[str], text: str) -> list[tuple[list[int], str, str]]:
+def _stretches_with_words(phones: list[str], text: str) -> list[tuple[list[int], str, str]]:
     """The stretches of phones with the words that they speak and the marks after these."""
     spoken, written = stretches(phones), clauses(text)
     if len(written) != len(spoken):  # only the end is certain
@@ -101,7 +101,7 @@ def _written(phones: list[str], text: str) -> list[tuple[list[int], str, str]]:
 def laughter(phones: list[str], text: str) -> dict[int, int]:
     """The phones that are laughter, and which "ha" each belongs to."""
     out = {}
-    for stretch, words, _ in _written(phones, text):
+    for stretch, words, _ in _stretches_with_words(phones, text):
         if LAUGHTER.fullmatch(words):
             syllable = -1
             for i in stretch:
@@ -134,7 +134,7 @@ def tones(phones: list[str], pitch: list[float], text: str) -> list[int]:
     """The semitones of every phone from the middle of its voice; `pitch` has the source's."""
     levels = [min(max(round(x), -RANGE), RANGE) for x in pitch]
     sentence = ""
-    for stretch, words, marks in _written(phones, text):
+    for stretch, words, marks in _stretches_with_words(phones, text):
         sentence = sentence or words
         if _asks_yes_or_no(words, marks, sentence):
             turn = _tail(phones, stretch)
