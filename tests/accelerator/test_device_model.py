@@ -19,16 +19,16 @@ from tests.helpers.stand_ins.accelerators import (
     FASTER,
     LIMITS,
     events_of,
+    mark_trusted,
     request,
     service,
     stand_in,
-    trusted,
 )
 from tests.helpers.stand_ins.faults import FaultyBackend
 
 
 def test_a_seed_gives_the_same_take_as_on_the_cpu(folder, in_threads):
-    synthesis = service(trusted(stand_in(), folder))
+    synthesis = service(mark_trusted(stand_in(), folder))
     on_cpu = events_of(synthesis, request(folder, "cpu", sound=True))
     on_device = events_of(synthesis, request(folder, sound=True))
     ours, theirs = on_cpu[-1].result, on_device[-1].result
@@ -49,7 +49,7 @@ def test_rows_of_any_kind_share_the_device(folder, in_threads):
     both[1] = replace(both[1], params=params)
     results = {}
     for device in ("cpu", "xpu"):
-        synthesis = service(trusted(stand_in(), folder))
+        synthesis = service(mark_trusted(stand_in(), folder))
         asked = [replace(each, runtime=replace(each.runtime, device=device)) for each in both]
         events = synthesis.stream_together(asked, threading.Event())
         results[device] = {e.row: e.result.codes for e in events if isinstance(e, Finished)}
@@ -71,29 +71,29 @@ def test_without_a_check_the_device_is_refused(folder):
 
 
 def test_what_failed_the_check_is_refused_with_its_reason(folder):
-    accelerator = trusted(stand_in(), folder, failure="stage 2: zeros")
+    accelerator = mark_trusted(stand_in(), folder, failure="stage 2: zeros")
     with pytest.raises(InputError, match="stage 2: zeros"):
         events_of(service(accelerator), request(folder))
 
 
 def test_slower_than_the_cpu_needs_insisting(folder, in_threads):
-    accelerator = trusted(stand_in(), folder, race=Race(1.0, 4.0, "int8"))
+    accelerator = mark_trusted(stand_in(), folder, race=Race(1.0, 4.0, "int8"))
     synthesis = service(accelerator)
     with pytest.raises(InputError, match=r"1.0 steps/s here, 4.0 on the CPU \(int8\)"):
         events_of(synthesis, request(folder))
     assert isinstance(events_of(synthesis, request(folder, insist=True))[-1], Finished)
-    faster = service(trusted(stand_in(), folder, FASTER))
+    faster = service(mark_trusted(stand_in(), folder, FASTER))
     assert isinstance(events_of(faster, request(folder))[-1], Finished)
 
 
 def test_bfloat16_needs_a_check_of_its_own(folder):
-    accelerator = trusted(stand_in(), folder)
+    accelerator = mark_trusted(stand_in(), folder)
     with pytest.raises(InputError, match="in bfloat16 .precision changed since the last one"):
         events_of(service(accelerator), request(folder, precision="bfloat16"))
 
 
 def test_a_verdict_on_another_checkpoint_does_not_count(folder, tmp_path):
-    accelerator = trusted(stand_in(), folder)
+    accelerator = mark_trusted(stand_in(), folder)
     other = write_small(tmp_path / "other", seed=9)
     with pytest.raises(InputError, match="checkpoint changed"):
         events_of(service(accelerator), request(other))
@@ -121,7 +121,7 @@ def test_a_device_that_hangs_mid_take_drops_the_whole_take(folder):
 
 def check_dropped(folder, fault, reason, limits):
     # Of the device's first 13 steps three are the sentinel's: one at first, two repeats.
-    accelerator = trusted(stand_in(fault, late=13, limits=limits), folder)
+    accelerator = mark_trusted(stand_in(fault, late=13, limits=limits), folder)
     synthesis = service(accelerator)
     events = events_of(synthesis, request(folder, sound=fault == "NaN mid-take"))
     assert isinstance(events[-1], Failed) and events[-1].device == "xpu"
@@ -138,7 +138,7 @@ def check_dropped(folder, fault, reason, limits):
 @pytest.mark.long
 def test_a_driver_that_aborts_ends_only_its_own_process(folder):
     """The real thing: a process that dies by SIGABRT while another person waits for the CPU."""
-    synthesis = service(trusted(stand_in("abort of the process", late=8), folder))
+    synthesis = service(mark_trusted(stand_in("abort of the process", late=8), folder))
     waiting: list = []
     other = threading.Thread(
         target=lambda: waiting.extend(events_of(synthesis, request(folder, "cpu")))
@@ -154,7 +154,7 @@ def test_a_driver_that_aborts_ends_only_its_own_process(folder):
 
 
 def test_stop_keeps_what_was_made_on_the_device(folder, in_threads):
-    synthesis, cancel = service(trusted(stand_in(), folder)), threading.Event()
+    synthesis, cancel = service(mark_trusted(stand_in(), folder)), threading.Event()
     for event in synthesis.stream(request(folder), cancel):
         if isinstance(event, Progress) and event.step == 30:
             cancel.set()
@@ -165,7 +165,7 @@ def test_stop_keeps_what_was_made_on_the_device(folder, in_threads):
 def test_distorted_sound_is_not_handed_over(folder, in_threads):
     """Random weights hiss: to the waveform check that is what a broken device sounds like."""
     bounds = replace(ANYTHING, high_band=1e-6)
-    synthesis = service(trusted(stand_in(bounds=bounds), folder))
+    synthesis = service(mark_trusted(stand_in(bounds=bounds), folder))
     events = events_of(synthesis, request(folder, sound=True))
     assert isinstance(events[-1], Failed) and "a hiss" in events[-1].message
     assert not [event for event in events if isinstance(event, AudioChunk)]

@@ -22,10 +22,10 @@ from tests.helpers.page.lab_page import (
     compare_tab,
     heard,
     open_zip,
-    ready,
-    swapped,
+    swap_sides,
     vote,
-    zipped,
+    wait_until_ready,
+    zip_comparison,
 )
 
 pytestmark = pytest.mark.long
@@ -147,7 +147,7 @@ def look_around(watch, comparison: Comparison, path) -> dict:
     """Open it, hear both clips, look at everything; then end the test and look again."""
     spy = Spy(watch.context, comparison.plan)
     page = compare_tab(watch)
-    open_zip(page, zipped(comparison, path))
+    open_zip(page, zip_comparison(comparison, path))
     still = room(page)
     for letter in "AB":
         page.keyboard.press(letter.lower())
@@ -185,7 +185,7 @@ def room(page) -> str:
 
 def test_nothing_tells_which_side_is_which(open_window, finished_pairs, tmp_path):
     """Page source, answers, headers, storage, names, sizes: all as in the mirror image."""
-    mirror = swapped(finished_pairs, tmp_path / "mirror")
+    mirror = swap_sides(finished_pairs, tmp_path / "mirror")
     one = look_around(open_window(DESKTOP, is_new=True), finished_pairs, tmp_path / "one")
     other = look_around(open_window(DESKTOP, is_new=True), mirror, tmp_path / "other")
     for what in one.keys() - {"sounds", "revealed", "bodies", "expectations"}:
@@ -218,7 +218,7 @@ def test_a_clip_carries_only_sound(open_window, finished_pairs, tmp_path):
     watch = open_window(DESKTOP, is_new=True)
     spy = Spy(watch.context, finished_pairs.plan)
     page = compare_tab(watch)
-    open_zip(page, zipped(finished_pairs, tmp_path))
+    open_zip(page, zip_comparison(finished_pairs, tmp_path))
     spy.settle(page)
     a, b = spy.sounds[:2]
     assert len(a) == len(b) and beside_samples(a) == beside_samples(b)
@@ -229,7 +229,7 @@ def test_a_curious_person_gets_no_further_by_asking(open_window, finished_pairs,
     """Questions past the page's own script, while the test is blind."""
     page, sent = compare_tab(open_window(DESKTOP)), []
     page.on("request", lambda request: note_question(sent, request))
-    open_zip(page, zipped(finished_pairs, tmp_path))
+    open_zip(page, zip_comparison(finished_pairs, tmp_path))
     own = next(one for one in sent if one.get("do") == "look")
     (first, second) = finished_pairs.plan.trials
     for question in (
@@ -260,20 +260,20 @@ def test_two_people_at_once_never_meet(open_window, finished_pairs, tmp_path):
     sent: dict = {ann: [], bob: []}
     for page, questions in sent.items():
         page.on("request", lambda one, questions=questions: note_question(questions, one))
-    open_zip(ann, zipped(finished_pairs, tmp_path / "a"))
+    open_zip(ann, zip_comparison(finished_pairs, tmp_path / "a"))
     assert bob.locator('.lab-room[data-state="empty"]').is_visible()
     anns = next(one for one in sent[ann] if one.get("do") == "look")
     assert "trial" in ask_server(ann, anns), "Ann's own key opens it"
     for wrong in ("A" * 32, "", None):
         assert "error" in ask_server(bob, anns | {"key": wrong})
-    open_zip(bob, zipped(finished_pairs, tmp_path / "b"))
+    open_zip(bob, zip_comparison(finished_pairs, tmp_path / "b"))
     bobs = [one for one in sent[bob] if one.get("do") == "look"][-1]
     assert anns["key"] != bobs["key"] and anns["id"] != bobs["id"]
     assert "error" in ask_server(bob, bobs | {"id": anns["id"]})
     for number in (1, 2):
         for page in (ann, bob):
             page.get_by_text(f"Pair {number} of 2").wait_for()
-            ready(page)
+            wait_until_ready(page)
         for letter in "AB":
             for page in (ann, bob):
                 page.keyboard.press(letter.lower())

@@ -35,9 +35,9 @@ from tests.helpers.page.lab_page import (
     hear,
     open_more,
     open_zip,
-    ready,
     vote,
-    zipped,
+    wait_until_ready,
+    zip_comparison,
 )
 
 pytestmark = pytest.mark.long
@@ -48,10 +48,10 @@ sync_api = pytest.importorskip("playwright.sync_api")
 @pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desktop", "phone"])
 def test_a_pair_is_judged_by_keyboard_alone(open_window, finished_pairs, tmp_path, size):
     page = compare_tab(open_window(size))
-    open_zip(page, zipped(finished_pairs, tmp_path))
+    open_zip(page, zip_comparison(finished_pairs, tmp_path))
     for number in (1, 2):
         page.get_by_text(f"Pair {number} of 2").wait_for()
-        ready(page)
+        wait_until_ready(page)
         vote(page, "A")
         assert page.locator(".lab-vote").first.is_disabled(), "no vote before both were heard"
         hear(page, "A")
@@ -81,7 +81,7 @@ def test_a_pair_is_judged_by_keyboard_alone(open_window, finished_pairs, tmp_pat
 def test_the_folder_is_not_served(open_window, home, tmp_path_factory, finished_pairs, tmp_path):
     """Even who knows where a plan lies on the server's disk gets nothing."""
     page = compare_tab(open_window(DESKTOP))
-    open_zip(page, zipped(finished_pairs, tmp_path))
+    open_zip(page, zip_comparison(finished_pairs, tmp_path))
     clip = f"clips/{finished_pairs.plan.trials[0].clips[0]}"
     kept = sorted(tmp_path_factory.getbasetemp().glob(f"app*/kept/*/comparisons/*/{clip}"))
     assert kept, "the app keeps its comparisons where the test told it to"
@@ -207,6 +207,6 @@ def test_hear_plays_the_take_that_was_chosen(open_window, tmp_path):
 )
 def test_screenshots(open_window, finished_pairs, tmp_path, name, size, scheme):
     page = compare_tab(open_window(size, scheme))
-    open_zip(page, zipped(finished_pairs, tmp_path))
+    open_zip(page, zip_comparison(finished_pairs, tmp_path))
     hear(page, "A")
     page.locator(".card:has(#lab)").screenshot(path=ROOT / "assets" / "screenshots" / f"{name}.png")

@@ -88,7 +88,7 @@ def test_a_model_is_downloaded_on_the_page(chromium, stand_in, tmp_path):
             "free",
         ):
             assert words in needs, needs
-        assert WEIGHTS not in stand_in.fetched()
+        assert WEIGHTS not in stand_in.fetched_files()
 
         press(page, "Generate")
         assert "press Download (the card shows its size)" in wait_state(page, "failed")

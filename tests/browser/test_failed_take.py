@@ -6,7 +6,7 @@ import pytest
 
 from tests.helpers.models.checkpoints import write_small
 from tests.helpers.page.browser import PHONE, Watch, open_tab, press, running_app
-from tests.helpers.page.lab_page import SCRIPT, compare_tab, fill_in, hear, ready, vote
+from tests.helpers.page.lab_page import SCRIPT, compare_tab, fill_in, hear, vote, wait_until_ready
 
 pytestmark = pytest.mark.long
 
@@ -62,7 +62,7 @@ def begin(page) -> None:
 def judge(page, number: int) -> None:
     """Hear both clips of the pair that is there and prefer the first."""
     page.get_by_text(f"Pair {number} of {PAIRS}").wait_for()
-    ready(page)
+    wait_until_ready(page)
     page.locator(".lab-room").focus()
     for letter in "AB":
         hear(page, letter)

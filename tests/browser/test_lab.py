@@ -29,8 +29,8 @@ from tests.helpers.page.lab_page import (
     fill_in,
     make_pairs,
     open_zip,
-    ready,
-    zipped,
+    wait_until_ready,
+    zip_comparison,
 )
 from tools.app_process import free_port
 
@@ -67,7 +67,7 @@ def test_switching_keeps_the_place_where_the_listener_wants_it(open_window, tmp_
     assert pairs.is_aligned(pairs.plan.trials[0]) == alike
     page, answers = compare_tab(open_window(DESKTOP)), []
     page.on("requestfinished", lambda request: note_answer(answers, request))
-    open_zip(page, zipped(pairs, tmp_path / "zip"))
+    open_zip(page, zip_comparison(pairs, tmp_path / "zip"))
     told = json.dumps(answers) + page.locator(".lab-room").inner_text()
     assert "aligned" not in told and "keep step" not in told
     last, first = switch_from_a_to_b(page)
@@ -143,7 +143,7 @@ def test_the_voice_prompt_speaks_on_both_sides(open_window, tmp_path, tmp_path_f
     page.get_by_label("Text of the voice prompt").fill(SHORT)
     open_tab(page, "Compare")
     press(page, "Generate pairs")
-    ready(page)
+    wait_until_ready(page)
     (folder,) = tmp_path_factory.getbasetemp().glob("app0")
     plan = plans(folder)[-1]
     assert plan["voice_file"] == "voice.wav" and plan["voice_transcript"] == SHORT
@@ -182,7 +182,7 @@ def test_a_restarted_app_makes_the_pairs_that_stop_left(chromium, tmp_path):
         page.get_by_role("option").click()
         press(page, "Open")
         page.locator("#lab-status", has_text="Press Resume to generate the rest").wait_for()
-        ready(page)
+        wait_until_ready(page)
         press(page, "Resume")
         page.locator('#lab-status [data-state="done"]').wait_for()
         page.close()
@@ -196,7 +196,9 @@ def test_a_restarted_app_makes_the_pairs_that_stop_left(chromium, tmp_path):
 def test_both_players_of_a_sighted_pair_go_to_a_place(open_window, tmp_path):
     pairs = make_pairs(tmp_path, kind="sighted", seeds=(1,), max_tokens=200)
     page = compare_tab(open_window(PHONE, "dark"))
-    page.locator("input[type=file][accept*='.zip']").set_input_files(zipped(pairs, tmp_path / "z"))
+    page.locator("input[type=file][accept*='.zip']").set_input_files(
+        zip_comparison(pairs, tmp_path / "z")
+    )
     page.locator(".picture img").nth(1).wait_for()
     assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
     slider = page.get_by_label("Position in temperature 1.9177")
@@ -213,6 +215,8 @@ def test_pairs_that_came_out_alike_are_named_in_the_result(open_window, tmp_path
     pairs = make_pairs(tmp_path, sides=sides, seeds=(1,), temperature=0.0, cfg_scale=0.0)
     pairs.reveal()
     page = compare_tab(open_window(DESKTOP))
-    page.locator("input[type=file][accept*='.zip']").set_input_files(zipped(pairs, tmp_path / "z"))
+    page.locator("input[type=file][accept*='.zip']").set_input_files(
+        zip_comparison(pairs, tmp_path / "z")
+    )
     page.get_by_text("All pairs (1), to listen to again").click()
     page.get_by_text("Both sides have exactly the same codes.").wait_for()

@@ -21,9 +21,9 @@ from tests.helpers.page.lab_page import (
     hear,
     make_pairs,
     open_zip,
-    ready,
     vote,
-    zipped,
+    wait_until_ready,
+    zip_comparison,
 )
 
 pytestmark = pytest.mark.long
@@ -58,7 +58,7 @@ def test_a_pair_stays_until_it_is_voted_on_while_others_are_made(open_window, pa
     press(page, "Generate pairs")
     for number in (1, 2):
         page.get_by_text(f"Pair {number} of {PAIRS}").wait_for()
-        ready(page)
+        wait_until_ready(page)
         before = pairs_made(page)
         assert before < PAIRS, "the test needs pairs that are still being made"
         page.locator(".lab-note").fill("still here")
@@ -76,7 +76,7 @@ def test_a_pair_stays_until_it_is_voted_on_while_others_are_made(open_window, pa
         assert page.locator(".lab-note").input_value() == "still here"
         vote(page, "A")
         page.get_by_text(f"Pair {number + 1} of {PAIRS}").wait_for()
-    ready(page)
+    wait_until_ready(page)
     assert len(set(fetched)) == 3, "each pair was fetched once, and no other came between"
     # Disabled where all pairs are made by now.
     page.evaluate("document.querySelector('#lab-stop').click()")
@@ -155,7 +155,7 @@ def test_stopping_a_clip_does_not_click(open_window, tmp_path):
     watch = open_window(DESKTOP, is_new=True)
     watch.context.add_init_script(f"({TAP})()")
     page = compare_tab(watch)
-    open_zip(page, zipped(pairs, tmp_path / "zip"))
+    open_zip(page, zip_comparison(pairs, tmp_path / "zip"))
     page.evaluate("window.tapped.then(() => 1)")
     for key in "abab ba ":
         page.keyboard.press(key)

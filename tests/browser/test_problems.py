@@ -18,7 +18,7 @@ import soundfile
 from tests.helpers.models.checkpoints import write_small
 from tests.helpers.page.browser import DESKTOP, Watch, running_app
 from tests.helpers.page.event_triggers import Failing, a_take, press_id, rule_of, upload
-from tests.helpers.page.lab_page import make_pairs, zipped
+from tests.helpers.page.lab_page import make_pairs, zip_comparison
 
 pytestmark = pytest.mark.long
 
@@ -65,7 +65,7 @@ def files(tmp_path_factory):
     """A WAV without settings, and a comparison as a zip."""
     folder = tmp_path_factory.mktemp("files")
     soundfile.write(folder / "plain.wav", np.zeros(4000, np.float32), 16000)
-    return folder / "plain.wav", zipped(make_pairs(folder, seeds=(2,)), folder / "zip")
+    return folder / "plain.wav", zip_comparison(make_pairs(folder, seeds=(2,)), folder / "zip")
 
 
 def shown(page, words: str) -> None:

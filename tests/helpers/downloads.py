@@ -15,7 +15,7 @@ def runtime_of_hub() -> RuntimeConfig:
     return RuntimeConfig(model=NAME, threads=1)
 
 
-def settled(downloads: Downloads, person: str = "") -> DownloadStatus:
+def wait_until_settled(downloads: Downloads, person: str = "") -> DownloadStatus:
     """The status once nothing is in progress."""
     return wait_for(
         downloads,
@@ -35,7 +35,7 @@ def wait_for(downloads: Downloads, person: str, condition) -> DownloadStatus:
 def problem(downloads: Downloads) -> str:
     """Why the download fails; one message."""
     downloads.start(NAME, "anna")
-    status = settled(downloads)
+    status = wait_until_settled(downloads)
     assert status.state is DownloadState.FAILED, status
     return status.problem
 
@@ -45,5 +45,5 @@ def weights_size(server) -> int:
 
 
 def assert_each_was_fetched_once(server) -> None:
-    weights = [file for file in server.fetched() if file.endswith(".safetensors")]
+    weights = [file for file in server.fetched_files() if file.endswith(".safetensors")]
     assert len(weights) == len(set(weights)) == 3

@@ -13,7 +13,7 @@ from dia_demo.server.tokens import Access
 
 
 @contextmanager
-def serving(synthesis, settings=None):
+def serve_engine(synthesis, settings=None):
     """The address of a server that makes takes with this service."""
     application = FastAPI()
     application.state.access = Access(settings or synthesis.settings, LOCAL)

@@ -135,6 +135,6 @@ def kinds(messages):
     return ["audio" if isinstance(each, bytes) else each["type"] for each in messages]
 
 
-def spoken(messages):
+def spoken_sentences(messages):
     starts = [m for m in messages if not isinstance(m, bytes) and m["type"] == "audio.start"]
     return [start["sentence_text"] for start in starts]

@@ -109,7 +109,7 @@ def settings_in(folder: Path, **changes) -> Settings:
 
 
 @contextmanager
-def serving(
+def serve_speech(
     settings: Settings, address: Address = LOCAL, speaker: Speaker | None = None
 ) -> Iterator[str]:
     """The URL of a server. address: where it says that it listens. speaker: in place of the

@@ -72,7 +72,7 @@ def test_each_needed_file_is_fetched_exactly_once(server, repository):
     folder = result_of(fetch_checkpoint(NAME))
     shards = [f"model-0000{number}-of-00003.safetensors" for number in (1, 2, 3)]
     expected = ["config.json", "generation_config.json", INDEX, *shards]
-    assert server.fetched() == expected
+    assert server.fetched_files() == expected
     others = {f"/{NAME}/resolve/{COMMIT}/{file}" for file in expected[1:]}
     assert {path for _, path in server.requests()} == {
         f"/{NAME}/resolve/main/config.json", f"/{NAME}/resolve/{COMMIT}/config.json", *others,
@@ -87,9 +87,9 @@ def test_the_sizes_told_beforehand_are_those_of_what_is_fetched(server, reposito
     others = ("tokenizer.json", "no_such_file.json")
     sizes = {remote.file: remote.size for remote in result_of(remote_files(NAME, others))}
     assert sizes["tokenizer.json"] == 12_345 and "no_such_file.json" not in sizes
-    before = set(server.fetched())
+    before = set(server.fetched_files())
     result_of(fetch_checkpoint(NAME, others))
-    assert set(server.fetched()) - before == set(sizes)
+    assert set(server.fetched_files()) - before == set(sizes)
 
 
 def test_what_was_fetched_is_the_model(source, repository):
@@ -103,7 +103,7 @@ def test_a_single_file_of_safetensors_is_preferred_to_pickles(server, repository
     del server.files[INDEX]
     server.files[SAFETENSORS] = (source / SAFETENSORS).read_bytes()
     folder = result_of(fetch_checkpoint(NAME))
-    assert server.fetched() == ["config.json", "generation_config.json", SAFETENSORS]
+    assert server.fetched_files() == ["config.json", "generation_config.json", SAFETENSORS]
     result_of(checkpoint.load(folder, "float32"))
 
 
@@ -115,7 +115,7 @@ def test_a_pickle_is_fetched_where_there_is_nothing_else(server, source, tmp_pat
         "pytorch_model.bin": b"the same again",
     }
     folder = result_of(fetch_checkpoint(NAME))
-    assert server.fetched() == ["config.json", "dia-v1.pth"]
+    assert server.fetched_files() == ["config.json", "dia-v1.pth"]
     result_of(checkpoint.load(folder, "float32"))
 
 
@@ -130,7 +130,7 @@ def test_the_second_time_nothing_is_asked(server, repository):
 def test_the_description_needs_no_weights(server, repository):
     info = result_of(fetch_description(find_model(NAME)))
     assert info.config.decoder.num_channels == 4
-    assert server.fetched() == ["config.json", "generation_config.json"]
+    assert server.fetched_files() == ["config.json", "generation_config.json"]
     server.asked.clear()
     assert resolve(NAME) == info and server.requests() == []
 
@@ -229,14 +229,14 @@ def test_an_index_that_points_elsewhere_is_refused(server, repository):
     outside = {"weight_map": {"a": "../../../other/repository/model.safetensors"}}
     server.files[INDEX] = json.dumps(outside).encode()
     assert INDEX in refusal()
-    assert server.fetched()[-1] == INDEX
+    assert server.fetched_files()[-1] == INDEX
 
 
 def test_a_hub_in_trouble_is_no_reason_to_fetch_a_pickle(server, repository):
     """An error for the index once counted as 'no index', and 6 GB of .pth came instead."""
     server.status = {INDEX: (503, "")}
     assert INDEX in refusal()
-    assert server.fetched() == ["config.json", "generation_config.json"]
+    assert server.fetched_files() == ["config.json", "generation_config.json"]
 
 
 def test_a_shard_that_is_missing_on_the_hub_is_named(server, repository):

@@ -20,7 +20,7 @@ from dia_demo.kernels import jit
 from dia_demo.kernels.intrinsics import barrier_wait
 from dia_demo.kernels.thread_pool import ThreadPool, yield_core
 from tests.helpers.processes import run_python
-from tests.helpers.stand_ins.disks import mounted
+from tests.helpers.stand_ins.disks import mount_disk
 
 pytestmark = pytest.mark.processor
 
@@ -144,7 +144,7 @@ def test_compiled_code_that_is_damaged_is_compiled_again(tmp_path):
 @pytest.fixture
 def full_disk(tmp_path):
     """A folder on a small file system of its own, which compiled kernels do not fit on."""
-    with mounted(tmp_path / "small", "256k") as folder:
+    with mount_disk(tmp_path / "small", "256k") as folder:
         yield folder
 
 

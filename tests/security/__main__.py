@@ -43,7 +43,7 @@ def row_of(attack: Attack, target: App | Path) -> Row:
 
 
 @contextmanager
-def running(home: Path, **given: str) -> Iterator[App]:
+def run_app(home: Path, **given: str) -> Iterator[App]:
     """The app with what earlier runs may have left, a shared comparison, and a file of its owner's
     in the folder of takes."""
     files.leave_behind(home)
@@ -61,7 +61,7 @@ def rows(short: bool) -> Iterator[Row]:
     """Every attack's line, as it comes."""
     with tempfile.TemporaryDirectory(prefix="attack-") as folder:
         home = Path(folder)
-        with running(home / "app") as app:
+        with run_app(home / "app") as app:
             quick = (load, files, access, programs, listening)
             for attack in (one for module in quick for one in module.QUICK):
                 yield row_of(attack, app)

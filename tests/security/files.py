@@ -83,7 +83,7 @@ def unneeded_zip_files(app: App) -> tuple[bool, str]:
 @attack("addresses, paths and data as the file of every event", expected="refused, nothing kept")
 def files_from_elsewhere(app: App) -> tuple[bool, str]:
     mark = {"meta": {"_type": "gradio.FileData"}}
-    with listening() as (address, visits):
+    with listen_for_visits() as (address, visits):
         sent = [mark | {"path": one} for one in (address, "/etc/passwd", "data:audio/wav;base64,")]
         sent += [{"path": address}, [mark | {"path": address, "is_stream": True}]]
         before, silent = bytes_below(app.folder / "gradio"), 0
@@ -114,7 +114,7 @@ def large_data_address(app: App) -> tuple[bool, str]:
 
 
 @contextlib.contextmanager
-def listening() -> Iterator[tuple[str, list]]:
+def listen_for_visits() -> Iterator[tuple[str, list]]:
     """The address of a server of our own, and the visits that it had."""
     visits: list = []
     with socket.create_server((HOST, 0)) as server:
@@ -257,7 +257,7 @@ def said_by(*arguments: str, env: dict | None = None, **options) -> tuple[int, l
     return out.returncode, out.stderr.strip().splitlines()
 
 
-def judged(codes: set[int], *answers: tuple[int, list[bytes]]) -> tuple[bool, str]:
+def judge_answers(codes: set[int], *answers: tuple[int, list[bytes]]) -> tuple[bool, str]:
     """Held where each is one line, or none, with one of these exit codes."""
     held = all(code in codes and len(lines) <= 1 for code, lines in answers)
     return held, "; ".join(f"exit code {code}, {len(lines)} lines" for code, lines in answers)
@@ -271,7 +271,7 @@ def lying_voice_codes(home: Path) -> tuple[bool, str]:
     claim = file.getvalue().replace(b"(10, 4), }         ", b"(999999999, 999), }")
     (home / "voice.npy").write_bytes(claim)
     say = ("-m", "dia_demo", "say", "[S1] Hi.", "-o", str(home / "a.wav"))
-    return judged({2}, said_by(*say, "--voice-codes", str(home / "voice.npy")))
+    return judge_answers({2}, said_by(*say, "--voice-codes", str(home / "voice.npy")))
 
 
 @attack("a WAV whose comment is nested 50,000 deep", expected="it has no settings")
@@ -298,7 +298,7 @@ def awkward_arguments(home: Path) -> tuple[bool, str]:
     with os.fdopen(writing, "wb") as pipe:
         gone = said_by("-m", "dia_demo", "doctor", stdout=pipe)
     wrong = said_by("app.py", env={"DIA_QUEUE": "x", "DIA_KEPT": str(home / "kept")})
-    return judged({1, 2}, long, gone, wrong)
+    return judge_answers({1, 2}, long, gone, wrong)
 
 
 QUICK = (

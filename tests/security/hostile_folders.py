@@ -153,7 +153,7 @@ def first_float(edit: Callable[[torch.Tensor], torch.Tensor]) -> Callable[[dict]
     return apply
 
 
-def nested(depth: int) -> bytes:
+def nested_json(depth: int) -> bytes:
     return b'{"a":' * depth + b"1" + b"}" * depth
 
 
@@ -166,7 +166,7 @@ HOSTILE: dict[str, Callable[[Path], None]] = {
     "config: not JSON": fill(CONFIG, b"{]"),
     "config: not text": fill(CONFIG, b"\xff\xfe\x00"),
     "config: a list": fill(CONFIG, b"[]"),
-    "config: nested 100,000 deep": fill(CONFIG, nested(100_000)),
+    "config: nested 100,000 deep": fill(CONFIG, nested_json(100_000)),
     "config: a number of 5,000 digits": fill(CONFIG, b'{"a": ' + b"9" * 5000 + b"}"),
     "config: a FIFO": special(CONFIG, os.mkfifo),
     "config: 2 GB": special(CONFIG, sparse),
@@ -190,7 +190,7 @@ HOSTILE: dict[str, Callable[[Path], None]] = {
     ),
     "config: eos outside": change(CONFIG, "decoder_config.eos_token_id", 10**6),
     # generation_config.json
-    "generation config: nested 100,000 deep": fill(GENERATION, nested(100_000)),
+    "generation config: nested 100,000 deep": fill(GENERATION, nested_json(100_000)),
     "generation config: temperature NaN": change(GENERATION, "temperature", float("nan")),
     # weights
     "weights: none": remove("*.safetensors", INDEX),
@@ -213,12 +213,12 @@ HOSTILE: dict[str, Callable[[Path], None]] = {
     ),
     "index: names outside the folder": index({HEAD: "../../etc/passwd"}),
     "index: a file that is missing": index({HEAD: "model-00009-of-00009.safetensors"}),
-    "index: nested 100,000 deep": fill(INDEX, nested(100_000)),
+    "index: nested 100,000 deep": fill(INDEX, nested_json(100_000)),
     # codec/
     "codec: encoder_rates 0": change(CODEC, "encoder_rates", [4, 4, 4, 0]),
     "codec: sample_rate negative": change(CODEC, "sample_rate", -16000),
     "codec: sample_rate 10^12": change(CODEC, "sample_rate", 10**12),
-    "codec: nested 100,000 deep": fill(CODEC, nested(100_000)),
+    "codec: nested 100,000 deep": fill(CODEC, nested_json(100_000)),
     "codec: a FIFO": special(CODEC, os.mkfifo),
     "codec: 10^9 codebooks": change(CODEC, "n_codebooks", 10**9),
     "codec: a width of 10^6": change(CODEC, "decoder_dim", 10**6),

@@ -45,14 +45,14 @@ def alternating_turns(app: App) -> tuple[bool, str]:
 
 @attack("300 refused calls, each a session", expected="memory grows by less than 20 MB")
 def refused_calls(app: App) -> tuple[bool, str]:
-    def refused(_: int) -> None:
+    def call_often(_: int) -> None:
         for _ in range(75):
             with suppress(OSError):
                 app.wait(app.call(""))
 
-    refused(0)
+    call_often(0)
     before = app.memory_bytes()
-    in_threads(4, refused)
+    in_threads(4, call_often)
     grown = (app.memory_bytes() - before) / 1e6
     return grown < 20, f"{grown:+.0f} MB"
 
@@ -78,14 +78,14 @@ def abandoned_pages(app: App) -> tuple[bool, str]:
         app.begin_generate(script, f"left{number}", key)
         next(update for update in app.updates(f"left{number}") if update.get("output"))
 
-    def going_on() -> int:
+    def count_running() -> int:
         buttons = [app.run("idle_of", key)[1]["data"][0] for key in keys]
         return sum(not button["interactive"] for button in buttons)
 
-    found, end = going_on(), time.monotonic() + 20
+    found, end = count_running(), time.monotonic() + 20
     while found > MAX_UNATTENDED and time.monotonic() < end:
         time.sleep(0.2)
-        found = going_on()
+        found = count_running()
     for key in keys:
         app.run("stop", key)
     return 0 < found <= MAX_UNATTENDED, f"{found} go on"

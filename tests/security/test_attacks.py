@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.security import access, files, listening, load, programs
-from tests.security.__main__ import row_of, running
+from tests.security.__main__ import row_of, run_app
 
 pytestmark = pytest.mark.long
 ATTACKS = (*load.QUICK, *files.QUICK, *access.QUICK, *programs.QUICK, *listening.QUICK)
@@ -13,7 +13,7 @@ ATTACKS = (*load.QUICK, *files.QUICK, *access.QUICK, *programs.QUICK, *listening
 
 @pytest.fixture(scope="module")
 def app(tmp_path_factory):
-    with running(tmp_path_factory.mktemp("attacked") / "app") as app:
+    with run_app(tmp_path_factory.mktemp("attacked") / "app") as app:
         yield app
 
 

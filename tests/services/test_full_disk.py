@@ -14,12 +14,12 @@ from dia_demo.services.listening.render import RenderEnded
 from dia_demo.services.listening.store import ComparisonStore
 from dia_demo.services.people import new_key
 from tests.helpers.comparisons import HEARD, SCRIPTS
-from tests.helpers.stand_ins.disks import fill, mounted
+from tests.helpers.stand_ins.disks import fill, mount_disk
 
 
 @pytest.fixture
 def disk(tmp_path):
-    with mounted(tmp_path / "disk", "2m") as folder:
+    with mount_disk(tmp_path / "disk", "2m") as folder:
         yield folder
 
 

@@ -28,7 +28,7 @@ from dia_demo.ui.machine.xpu import XpuHandlers, XpuPanel, toggle_state
 from dia_demo.ui.page import build_ui
 from dia_demo.untrusted import parse_as
 from tests.helpers.page.page_stubs import field_values, parts_by_name
-from tests.helpers.stand_ins.accelerators import FASTER, stand_in, trusted
+from tests.helpers.stand_ins.accelerators import FASTER, mark_trusted, stand_in
 
 pytestmark = pytest.mark.usefixtures("in_threads")
 PAGE = SimpleNamespace(session_hash="page")
@@ -117,7 +117,7 @@ def test_a_card_that_does_not_answer_is_refused(monkeypatch):
 
 def test_the_toggle_says_what_was_measured(folder):
     ready = DeviceStatus(True, "")
-    accelerator = trusted(stand_in(), folder)
+    accelerator = mark_trusted(stand_in(), folder)
     report = accelerator.store.find(accelerator.key(folder, "float32"))
     assert toggle_state(ready, report) == (True, f"The self-check passed: {FASTER.as_text()}.")
     able, info = toggle_state(ready, replace(report, race=Race(1.0, 4.0, "int8")))
@@ -186,7 +186,7 @@ def test_stop_or_a_closed_page_ends_the_check(folder, tmp_path, how):
 
 def test_a_device_that_fails_mid_take_offers_the_same_take_on_the_cpu(folder, tmp_path):
     """The page shows the failure, the toggle is off, and one press makes the take on the CPU."""
-    accelerator = trusted(stand_in("device lost mid-take", late=13), folder)
+    accelerator = mark_trusted(stand_in("device lost mid-take", late=13), folder)
     synthesis = service(accelerator, folder, tmp_path)
     updates = generate(synthesis, xpu=True, seed=77)
     (failed,) = [update for update in updates if 'data-state="failed"' in update.get("status", "")]
@@ -203,7 +203,7 @@ def test_a_device_that_fails_mid_take_offers_the_same_take_on_the_cpu(folder, tm
 
 
 def test_turning_on_a_slower_card_insists(folder, tmp_path):
-    accelerator = trusted(stand_in(), folder, race=Race(1.0, 4.0, "int8"))
+    accelerator = mark_trusted(stand_in(), folder, race=Race(1.0, 4.0, "int8"))
     synthesis = service(accelerator, folder, tmp_path)
     fields = field_values(model=str(folder), precision="auto", xpu=True, max_tokens=60)
     request = form.Form.from_values(fields).to_request(

@@ -15,7 +15,7 @@ WAIT = 60_000  # a shared machine may be slow
 
 
 @contextmanager
-def serving(store: PanelStore):
+def serve_tests(store: PanelStore):
     """The address of a server of the tests in a store, in a thread of this process."""
     application, router = FastAPI(), APIRouter()
     ListeningRoutes(store).add_to(router)

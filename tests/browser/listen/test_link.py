@@ -21,7 +21,7 @@ from tests.browser.listen.link_page import (  # noqa: E402
     begin,
     listen,
     open_test,
-    serving,
+    serve_tests,
 )
 
 pytestmark = pytest.mark.long
@@ -51,7 +51,7 @@ def test_two_vote_at_once_and_one_loses_the_connection(window, tmp_path):
     """Bob's connection is away for two of his answers, and the confirmation of his first is lost:
     it is sent again, and counts once. His order and sides are not Ann's."""
     store, panel = make_panel(tmp_path, size=(2, 4), completion_code="C0DE-7")
-    with serving(store) as url:
+    with serve_tests(store) as url:
         link = f"{url}/listen/{panel.plan.link}"
         ann = open_test(window(), f"{link}?PROLIFIC_PID=ann&STUDY_ID=s1")
         bob = open_test(window(PHONE, color_scheme="dark"), link)
@@ -155,7 +155,7 @@ def test_every_design_can_be_answered(window, tmp_path, design):
     store, panel = make_panel(
         tmp_path, design, size, trials=2, session=rules, attributes=("voice", "noise"), **more
     )
-    with serving(store) as url:
+    with serve_tests(store) as url:
         scheme = "dark" if design in ("mushra", "mos") else "light"
         context = window(PHONE, color_scheme=scheme, bypass_csp=True)
         page = open_test(context, f"{url}/listen/{panel.plan.link}")
@@ -198,7 +198,7 @@ def fill_in(page, design: str) -> None:
 
 def test_a_test_that_is_closed_meanwhile_says_so(window, tmp_path):
     store, panel = make_panel(tmp_path, size=(2, 2))
-    with serving(store) as url:
+    with serve_tests(store) as url:
         page = open_test(window(), f"{url}/listen/{panel.plan.link}")
         begin(page)
         listen(page)
@@ -212,7 +212,7 @@ def test_a_test_that_is_closed_meanwhile_says_so(window, tmp_path):
 
 def test_a_part_of_a_long_clip_is_repeated(window, tmp_path):
     store, panel = make_panel(tmp_path, size=(2, 1), seconds=9.0)
-    with serving(store) as url:
+    with serve_tests(store) as url:
         page = open_test(window(), f"{url}/listen/{panel.plan.link}")
         begin(page)
         sync_api.expect(page.locator(".clip:enabled")).to_have_count(2)
@@ -283,7 +283,7 @@ def test_who_wears_headphones_passes_their_check(window, tmp_path):
     same check is failed, and may be tried again."""
     rules = SessionRules(**(vars(PLAIN) | {"headphone_check": True}))
     store, panel = make_panel(tmp_path, size=(2, 1), session=rules)
-    with serving(store) as url:
+    with serve_tests(store) as url:
         context = window()
         context.add_init_script(OVERHEAR)
         page = open_test(context, f"{url}/listen/{panel.plan.link}")
@@ -316,7 +316,7 @@ def judge_tones(page, by: str) -> None:
 def test_a_listener_without_headphones_goes_on_and_is_noted(window, tmp_path):
     rules = SessionRules(**(vars(PLAIN) | {"headphone_check": True}))
     store, panel = make_panel(tmp_path, size=(2, 1), session=rules)
-    with serving(store) as url:
+    with serve_tests(store) as url:
         page = open_test(window(), f"{url}/listen/{panel.plan.link}")
         # As after a check that was not passed.
         page.evaluate(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.helpers.page.browser import DESKTOP, unfold
-from tests.helpers.page.lab_page import WAIT, compare_tab, open_zip, zipped
+from tests.helpers.page.lab_page import WAIT, compare_tab, open_zip, zip_comparison
 
 pytestmark = pytest.mark.long
 
@@ -14,7 +14,7 @@ sync_api = pytest.importorskip("playwright.sync_api")
 
 def test_the_owner_makes_a_test_invites_and_ends_it(open_window, finished_pairs, tmp_path):
     page = compare_tab(open_window(DESKTOP, is_new=True))
-    open_zip(page, zipped(finished_pairs, tmp_path))
+    open_zip(page, zip_comparison(finished_pairs, tmp_path))
     unfold(page, "Many listeners")
     sync_api.expect(page.locator("#lab-panel-note")).to_contain_text("12 listeners", timeout=WAIT)
     page.locator("#lab-panel-create").click()

@@ -16,7 +16,7 @@ from tests.helpers.page.lab_page import (
     make_pairs,
     open_more,
     open_zip,
-    zipped,
+    zip_comparison,
 )
 
 pytestmark = pytest.mark.long
@@ -179,7 +179,9 @@ def test_a_result_can_be_taken_home(open_window, ended, tmp_path):
     """As CSV and as a zip, once it is revealed; its tables have no frames."""
     page = compare_tab(open_window(DESKTOP))
     assert not page.locator("#lab-csv").is_visible()
-    page.locator("input[type=file][accept*='.zip']").set_input_files(zipped(ended, tmp_path))
+    page.locator("input[type=file][accept*='.zip']").set_input_files(
+        zip_comparison(ended, tmp_path)
+    )
     page.locator('.lab-room[data-state="open"]').wait_for()
     assert not page.locator("#lab-make").is_visible(), "nothing is to be made now"
     with page.expect_download() as waiting:
@@ -203,7 +205,7 @@ def test_deleting_asks_once(open_window, finished_pairs, tmp_path):
     page = compare_tab(open_window(DESKTOP))
     press(page, "Open")
     page.get_by_text("Choose a comparison in the list first.").first.wait_for()
-    open_zip(page, zipped(finished_pairs, tmp_path))
+    open_zip(page, zip_comparison(finished_pairs, tmp_path))
     page.locator("#lab-delete").click()
     asked = page.get_by_role("button", name="Press again to delete it with its votes")
     asked.wait_for()

@@ -18,9 +18,9 @@ from tests.helpers.page.lab_page import (
     make_pairs,
     open_more,
     open_zip,
-    ready,
     vote,
-    zipped,
+    wait_until_ready,
+    zip_comparison,
 )
 
 sync_api = pytest.importorskip("playwright.sync_api")
@@ -72,13 +72,13 @@ def phone(chromium, home):
 @pytest.fixture
 def room(desktop, finished_pairs, tmp_path):
     """The room with a new copy of two pairs of clips of 0.9 s."""
-    return opened(desktop, zipped(finished_pairs, tmp_path))
+    return opened(desktop, zip_comparison(finished_pairs, tmp_path))
 
 
 @pytest.fixture
 def long_room(desktop, long_pairs, tmp_path):
     """The room with a new copy of two pairs of clips of 4.6 s."""
-    return opened(desktop, zipped(long_pairs, tmp_path))
+    return opened(desktop, zip_comparison(long_pairs, tmp_path))
 
 
 def opened(page, path):
@@ -86,7 +86,7 @@ def opened(page, path):
     before = page.evaluate(ROOM_ID)
     page.locator("input[type=file][accept*='.zip']").set_input_files(path)
     page.wait_for_function(f"(before) => ({ROOM_ID})() !== before", arg=before)
-    ready(page)
+    wait_until_ready(page)
     page.get_by_label("Repeat").set_checked(False)
     page.locator(".lab-room").focus()
     return page
@@ -238,7 +238,7 @@ def test_a_lost_connection_loses_no_vote(chromium, home, finished_pairs, tmp_pat
     context = chromium.new_context(viewport=DESKTOP)
     requests = Interceptor(context, "**/component_server/**")
     room = compare_tab(Watch(context, home))
-    open_zip(room, zipped(finished_pairs, tmp_path))
+    open_zip(room, zip_comparison(finished_pairs, tmp_path))
     for letter in "AB":
         hear(room, letter)
     requests.handle = lambda route: route.abort()
@@ -293,7 +293,7 @@ def test_a_reload_brings_the_pair_back(long_room):
     page.keyboard.press("2")
     page.wait_for_function("Number(document.querySelector('.lab-position').value) > 1")
     page.reload()
-    ready(page)
+    wait_until_ready(page)
     page.get_by_role("tab", name="Compare", selected=True).wait_for()
     assert page.locator(".lab-script").inner_text() == script
     assert page.locator(".lab-note").input_value() == "so far so good"
@@ -315,7 +315,7 @@ def test_the_room_fits_a_narrow_screen(phone, finished_pairs, tmp_path, scheme):
     phone.emulate_media(color_scheme=scheme)
     phone.reload()
     open_tab(phone, "Compare")
-    page = opened(phone, zipped(finished_pairs, tmp_path))
+    page = opened(phone, zip_comparison(finished_pairs, tmp_path))
     hear(page, "A")
     lab = page.locator("#lab").bounding_box()
     assert lab["x"] >= 0 and lab["x"] + lab["width"] <= NARROW["width"]
@@ -338,7 +338,7 @@ def test_the_room_fits_a_narrow_screen(phone, finished_pairs, tmp_path, scheme):
 
 @pytest.mark.long
 def test_a_touch_screen_shows_no_keys(phone, finished_pairs, tmp_path):
-    page = opened(phone, zipped(finished_pairs, tmp_path))
+    page = opened(phone, zip_comparison(finished_pairs, tmp_path))
     assert page.get_by_role("button", name="1 is better", exact=True).is_visible()
     assert not page.locator(".lab-keys").is_visible()
     assert page.locator(".lab-vote kbd:visible").count() == 0

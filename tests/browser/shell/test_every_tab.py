@@ -26,7 +26,7 @@ from tests.helpers.page.browser import (
     wait_state,
     write_script,
 )
-from tests.helpers.page.lab_page import WAIT, hear, open_zip, vote, zipped
+from tests.helpers.page.lab_page import WAIT, hear, open_zip, vote, zip_comparison
 from tests.helpers.stand_ins.bench_stubs import CODEC, hardware_result, run_result
 
 pytestmark = pytest.mark.long
@@ -97,7 +97,7 @@ def visit(request, chromium, home, finished_pairs, tmp_path_factory) -> Iterator
     page = watch.open()
     page.set_default_timeout(WAIT)
     seen = Visit(above_the_track(page))
-    packed = zipped(finished_pairs, tmp_path_factory.mktemp("zip"))
+    packed = zip_comparison(finished_pairs, tmp_path_factory.mktemp("zip"))
     for state in states(page, packed):
         seen.headings[state] = page.evaluate(HEADINGS)
         for width in widths:

@@ -15,7 +15,7 @@ from tests.helpers.page.browser import (
     wait_for_values,
     wait_state,
 )
-from tests.helpers.page.lab_page import heard, ready, vote
+from tests.helpers.page.lab_page import heard, vote, wait_until_ready
 
 pytestmark = pytest.mark.long
 
@@ -222,7 +222,7 @@ def test_a_comparison_from_its_form_to_the_verdict(recorded):
             break
     before = said_count(page)
     page.keyboard.press("Enter")
-    ready(page)
+    wait_until_ready(page)
     wait_focus(page, ".lab-room")
     for letter in "AB":
         page.keyboard.press(letter.lower())

@@ -15,7 +15,7 @@ def norm(x, weight, eps):
     return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + eps) * weight
 
 
-def rotated(x, positions, theta):
+def rotate(x, positions, theta):
     """x [T, H, K]."""
     half = x.shape[-1] // 2
     angles = positions[:, None] / theta ** (torch.arange(half) / half)
@@ -63,7 +63,7 @@ class Reference:
                 for kind in "qkv"
             )
             q, k = (
-                rotated(norm(x_, w[f"{layer}.attn.{kind}_norm"], self.eps), positions, d.rope_theta)
+                rotate(norm(x_, w[f"{layer}.attn.{kind}_norm"], self.eps), positions, d.rope_theta)
                 for x_, kind in ((q, "q"), (k, "k"))
             )
             x = x + linear(attention(q, k, v), w[f"{layer}.attn.o_proj"])
@@ -90,7 +90,7 @@ class Reference:
             q, k, v = stacked.unflatten(1, (3, -1, depth.head_dim)).unbind(1)
             q, k = norm(q, w[f"{attn}.q_norm"], self.eps), norm(k, w[f"{attn}.k_norm"], self.eps)
             if depth.apply_rope:
-                q, k = (rotated(each, positions, self.d.rope_theta) for each in (q, k))
+                q, k = (rotate(each, positions, self.d.rope_theta) for each in (q, k))
             out = attention(q, k, v)
             x = x + torch.stack(
                 [linear(out[s], w[f"{attn}.out_proj.{depth.schedule[s]}"]) for s in range(number)]
@@ -99,7 +99,7 @@ class Reference:
         last = norm(x[-1], w["depformer.norm"], self.eps)
         return linear(last, w[f"depformer.logits.{number - 1}"])[: self.config.num_codes]
 
-    def drawn(self, cond, uncond, scale, temperature, top_k, uniform, excluded=()):
+    def draw(self, cond, uncond, scale, temperature, top_k, uniform, excluded=()):
         """A code from both branches' logits [V]."""
         cond = cond.clone()
         if scale != 1:
@@ -123,9 +123,9 @@ class Reference:
         ]
         heads = self.w["transformer.action_head"], self.w["transformer.cb0_head"]
         actions, first = ([linear(state, head) for state in states] for head in heads)
-        action = self.drawn(*actions, scale, params.text_temperature, 50, uniforms[0])
+        action = self.draw(*actions, scale, params.text_temperature, 50, uniforms[0])
         rest = scale, params.temperature, params.top_k
-        made = [self.drawn(*first, *rest, uniforms[1], (d.bos, d.pad))]
+        made = [self.draw(*first, *rest, uniforms[1], (d.bos, d.pad))]
         for s in range(self.config.stages):
-            made.append(self.drawn(*(self.stage(made, x) for x in states), *rest, uniforms[s + 2]))
+            made.append(self.draw(*(self.stage(made, x) for x in states), *rest, uniforms[s + 2]))
         return action, made

@@ -49,12 +49,12 @@ def make_pairs(folder: Path, kind="preference", sides=(COLD, HOT), seeds=(41, 42
     return comparison
 
 
-def zipped(comparison: Comparison, folder: Path) -> Path:
+def zip_comparison(comparison: Comparison, folder: Path) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     return archive.export_zip(comparison.folder, folder / "comparison.zip")
 
 
-def swapped(comparison: Comparison, folder: Path) -> Comparison:
+def swap_sides(comparison: Comparison, folder: Path) -> Comparison:
     """The same comparison, every name included, but with A and B of each pair changed round."""
     shutil.copytree(comparison.folder, folder)
     plan = comparison.plan
@@ -80,10 +80,10 @@ def compare_tab(watch):
 
 def open_zip(page, path: Path) -> None:
     page.locator("#lab-keep input[type=file][accept*='.zip']").set_input_files(path)
-    ready(page)
+    wait_until_ready(page)
 
 
-def ready(page) -> None:
+def wait_until_ready(page) -> None:
     """A pair is there, and its clips have come."""
     page.locator('.lab-room[data-state="listen"]').wait_for()
     page.wait_for_function(

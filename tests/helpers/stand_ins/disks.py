@@ -13,7 +13,7 @@ from tools.chaos.app_faults import fill as fill
 
 
 @contextmanager
-def mounted(folder: Path, size: str) -> Iterator[Path]:
+def mount_disk(folder: Path, size: str) -> Iterator[Path]:
     """`folder` as a file system of `size`, such as "256k". Skips the test without the right to."""
     folder.mkdir()
     command = ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(folder)]

@@ -66,7 +66,7 @@ class Hub:
         """Without the client's about its own user."""
         return [(method, path) for method, path in self.asked if path != "/api/agent-harnesses"]
 
-    def fetched(self) -> list[str]:
+    def fetched_files(self) -> list[str]:
         return [path.rpartition("/")[2] for method, path in self.requests() if method == "GET"]
 
     def starts(self, file: str) -> list[int]:

@@ -25,7 +25,7 @@ from tests.helpers.speech import (
     HeldSpeaker,
     assert_speech,
     decode,
-    serving,
+    serve_speech,
     settings_in,
 )
 
@@ -39,7 +39,7 @@ def client(tmp_path_factory):
     settings = settings_in(tmp_path_factory.mktemp("clients"), origins=(SILLYTAVERN,))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(questions, "random_seed", lambda: 5)
-        with serving(settings) as url, httpx.Client(base_url=url, timeout=180) as made:
+        with serve_speech(settings) as url, httpx.Client(base_url=url, timeout=180) as made:
             yield made
 
 
@@ -120,7 +120,7 @@ def test_home_assistant_checks_a_key_with_a_full_stop(client):
 
 @contextmanager
 def held_server(tmp_path, speaker: HeldSpeaker):
-    with serving(settings_in(tmp_path), speaker=speaker) as url:
+    with serve_speech(settings_in(tmp_path), speaker=speaker) as url:
         with httpx.Client(base_url=url, timeout=120, headers=HOME_ASSISTANT) as client:
             yield client
 

@@ -13,14 +13,21 @@ from openai import OpenAI
 
 from dia_demo.errors import BusyError
 from tests.helpers.page.examples import example
-from tests.helpers.speech import WORDS, HeldSpeaker, assert_speech, decode, serving, settings_in
+from tests.helpers.speech import (
+    WORDS,
+    HeldSpeaker,
+    assert_speech,
+    decode,
+    serve_speech,
+    settings_in,
+)
 
 TOKEN = "a-token-of-somebody-0123456789"
 
 
 @pytest.fixture(scope="module")
 def url(tmp_path_factory):
-    with serving(settings_in(tmp_path_factory.mktemp("openai"), tokens=(TOKEN,))) as address:
+    with serve_speech(settings_in(tmp_path_factory.mktemp("openai"), tokens=(TOKEN,))) as address:
         yield address
 
 
@@ -133,7 +140,7 @@ def test_a_path_that_is_not_there(client):
 def test_a_full_queue_says_when_to_come_again(tmp_path):
     speaker = HeldSpeaker(problem=BusyError("Eight takes are waiting: try again.", 7))
     speaker.release()
-    with serving(settings_in(tmp_path), speaker=speaker) as url, client_of(url) as client:
+    with serve_speech(settings_in(tmp_path), speaker=speaker) as url, client_of(url) as client:
         with pytest.raises(openai.RateLimitError) as caught:
             speech(client)
     assert caught.value.response.headers["retry-after"] == "7"
@@ -152,7 +159,7 @@ def test_its_own_retries_get_the_answer(tmp_path):
         return promise(job)
 
     speaker.promise = promise_then_recover
-    with serving(settings_in(tmp_path), speaker=speaker) as url:
+    with serve_speech(settings_in(tmp_path), speaker=speaker) as url:
         with OpenAI(api_key="any", base_url=f"{url}/v1", max_retries=2) as client:
             assert decode(speech(client, response_format="wav").read())[0].any()
     assert len(speaker.started) == 2
@@ -169,7 +176,7 @@ def test_a_voice_is_uploaded_by_the_package(client, tmp_path):
 
 
 def test_the_examples_of_the_documents_run(tmp_path):
-    with serving(settings_in(tmp_path)) as home:
+    with serve_speech(settings_in(tmp_path)) as home:
         python = example("python", home, "OpenAI", "serving.md")
         bash = example("bash", home, "/v1/audio/speech", "serving.md")
         for command in ([sys.executable, "-c", python], ["bash", "-c", bash]):

@@ -19,7 +19,7 @@ from tests.helpers.sockets import (
     receive,
     send,
     session,
-    spoken,
+    spoken_sentences,
     text,
     until_done,
 )
@@ -31,7 +31,7 @@ def test_text_is_spoken_sentence_by_sentence_in_order(server, speaker):
     with session(server) as socket:
         send(socket, text("One is he"), text("re. Two is lon"), text("ger than that. Three"), DONE)
         messages = until_done(socket)
-    assert spoken(messages) == ["One is here.", "Two is longer than that.", "Three"]
+    assert spoken_sentences(messages) == ["One is here.", "Two is longer than that.", "Three"]
     assert kinds(messages) == ["audio.start", "audio", "audio.done"] * 3 + ["session.done"]
     jobs = {job.text: job for job in speaker.jobs}
     for index in range(3):
@@ -51,7 +51,7 @@ def test_a_sentence_is_spoken_before_the_text_is_complete(server):
         send(socket, text("The first is complete. The second is n"))
         assert kinds([receive(socket) for _ in range(3)]) == ["audio.start", "audio", "audio.done"]
         send(socket, text("ot."), DONE)
-        assert spoken(until_done(socket)) == ["The second is not."]
+        assert spoken_sentences(until_done(socket)) == ["The second is not."]
 
 
 def test_audio_comes_while_it_is_made_if_wanted(server, speaker):
@@ -75,7 +75,11 @@ def test_a_session_has_several_utterances(server):
     with session(server) as socket:
         send(socket, text("Once."), DONE, text("Twice. Thrice."), DONE, DONE)
         first, second, third = (until_done(socket) for _ in range(3))
-    assert (spoken(first), spoken(second), spoken(third)) == (["Once."], ["Twice.", "Thrice."], [])
+    assert (spoken_sentences(first), spoken_sentences(second), spoken_sentences(third)) == (
+        ["Once."],
+        ["Twice.", "Thrice."],
+        [],
+    )
     assert [m["utterance_index"] for m in second if not isinstance(m, bytes)] == [1] * 5
     assert third == [{"type": "session.done", "utterance_index": 2, "total_sentences": 0}]
 
@@ -85,7 +89,7 @@ def test_session_close_ends_it_after_what_was_asked_for(server):
         send(
             socket, text("This is still said."), DONE, {"type": "session.close"}, text("Not this.")
         )
-        assert spoken(until_done(socket)) == ["This is still said."]
+        assert spoken_sentences(until_done(socket)) == ["This is still said."]
         with pytest.raises(ConnectionClosed) as closed:
             receive(socket)
         assert closed.value.rcvd.code == 1000
@@ -152,7 +156,7 @@ def test_a_mistake_gets_a_sentence_and_the_session_goes_on(server, message, expe
         assert answer["type"] == "error" and expected in answer["message"]
         assert len(answer["message"]) < 300
         send(socket, text("I still speak."), DONE)
-        assert spoken(until_done(socket)) == ["I still speak."]
+        assert spoken_sentences(until_done(socket)) == ["I still speak."]
 
 
 def test_a_session_begins_with_its_configuration(server):
@@ -160,7 +164,7 @@ def test_a_session_begins_with_its_configuration(server):
         send(socket, text("Too early."))
         assert "begins with session.config" in receive(socket)["message"]
         send(socket, CONFIG, text("Now."), DONE)
-        assert spoken(until_done(socket)) == ["Now."]
+        assert spoken_sentences(until_done(socket)) == ["Now."]
 
 
 def test_a_configuration_does_not_change_text_that_has_begun(server):
@@ -188,13 +192,13 @@ def test_text_beyond_the_limit_is_refused_and_the_rest_is_spoken(server):
         messages = until_done(socket)
     (error,) = [m for m in messages if not isinstance(m, bytes) and m["type"] == "error"]
     assert error["code"] == "too_much_text" and "20,000 characters" in error["message"]
-    assert spoken(messages) == ["Short."]
+    assert spoken_sentences(messages) == ["Short."]
 
 
 def test_unpaired_surrogates_do_no_harm(server):
     with session(server) as socket:
         send(socket, '{"type": "input.text", "text": "A \\ud800 b."}', DONE)
-        assert spoken(until_done(socket)) == ["A \ud800 b."]
+        assert spoken_sentences(until_done(socket)) == ["A \ud800 b."]
 
 
 def test_a_message_that_is_too_large_ends_the_session(server):
@@ -219,11 +223,11 @@ def test_when_the_text_stops_coming_what_came_is_spoken(server, monkeypatch):
     with session(server) as socket:
         send(socket, text("Said. And half a"))
         messages = until_done(socket)
-        assert spoken(messages) == ["Said.", "And half a"]
+        assert spoken_sentences(messages) == ["Said.", "And half a"]
         errors = [each for each in messages if isinstance(each, dict) and each["type"] == "error"]
         assert ["what had come is spoken" in error["message"] for error in errors] == [True]
         send(socket, text("It goes on."), DONE)
-        assert spoken(until_done(socket)) == ["It goes on."]
+        assert spoken_sentences(until_done(socket)) == ["It goes on."]
 
 
 def test_a_silent_session_is_closed(server, monkeypatch):

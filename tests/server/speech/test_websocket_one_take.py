@@ -26,7 +26,7 @@ from tests.helpers.sockets import (
     running_server,
     send,
     session,
-    spoken,
+    spoken_sentences,
     text,
     until_done,
     wait_until,
@@ -82,7 +82,7 @@ def test_however_the_text_is_cut_it_is_one_take(server, whole, stream_audio):
     parts = kinds(messages)
     assert parts[0] == "audio.start" and parts[-2:] == ["audio.done", "session.done"]
     assert set(parts[1:-2]) == {"audio"} and (stream_audio or len(parts) == 4)
-    assert spoken(messages) == [None] and messages[0]["speaker"] is None
+    assert spoken_sentences(messages) == [None] and messages[0]["speaker"] is None
     assert messages[-1]["total_sentences"] == 1
     np.testing.assert_array_equal(sound_of(messages), whole)
 

@@ -29,7 +29,7 @@ from tests.helpers.sockets import (
     running_server,
     send,
     session,
-    spoken,
+    spoken_sentences,
     text,
     until_done,
     wait_until,
@@ -128,7 +128,7 @@ def test_the_embedded_voice_speaks_sentence_by_sentence(nano):
     with session(server, CONFIG | {"seed": 3}) as socket:
         send(socket, text("Hello there, my friend. How"), text(" are you today?"), DONE)
         messages = until_done(socket)
-    assert spoken(messages) == ["Hello there, my friend.", "How are you today?"]
+    assert spoken_sentences(messages) == ["Hello there, my friend.", "How are you today?"]
     for data in (each for each in messages if isinstance(each, bytes)):
         samples, rate = soundfile.read(io.BytesIO(data))
         assert 0.5 < len(samples) / rate < 6 and np.abs(samples).max() > 0.05

@@ -28,7 +28,7 @@ from dia_demo.services.dialogue.store import DialogueStore
 from dia_demo.services.judging.judge import Fault, Verdict
 from dia_demo.services.models import find_model
 from tests.helpers.dialogues import BAD, SCRIPT, judge_by_test, stop_at_step
-from tests.helpers.stand_ins.disks import fill, mounted
+from tests.helpers.stand_ins.disks import fill, mount_disk
 from tests.helpers.synthesis_requests import make_request
 
 
@@ -249,7 +249,7 @@ def test_a_part_that_fails_ends_the_run_and_loses_nothing(make_run, synthesis, m
 
 
 def test_a_full_disk_ends_the_run_with_what_to_do(make_run, tmp_path):
-    with mounted(tmp_path / "disk", "2m") as disk:
+    with mount_disk(tmp_path / "disk", "2m") as disk:
         run = make_run(folder=disk)
         filler = fill(disk)
         last = events_of(run)[-1]

@@ -18,8 +18,8 @@ from tests.helpers.downloads import (
     SHARD,
     assert_each_was_fetched_once,
     problem,
-    settled,
     wait_for,
+    wait_until_settled,
     weights_size,
 )
 from tests.helpers.models.checkpoints import write_codec
@@ -29,17 +29,17 @@ from tests.helpers.stand_ins.stand_in_hub import NAME, point_at
 
 
 def test_the_size_is_known_before_the_download(server, downloads):
-    status = settled(downloads)
+    status = wait_until_settled(downloads)
     assert status.state is DownloadState.NEEDED
     assert (status.here, status.total) == (0, weights_size(server))
     assert status.free_disk > 0
-    assert not [file for file in server.fetched() if file.endswith(".safetensors")]
+    assert not [file for file in server.fetched_files() if file.endswith(".safetensors")]
 
 
 def test_what_is_here_already_is_subtracted(server, downloads):
     first = fetch_part(server, downloads)
     again = Downloads(Models((), NAME))  # As after a restart.
-    status = settled(again)
+    status = wait_until_settled(again)
     assert status.state is DownloadState.NEEDED and status.total == weights_size(server)
     assert status.here == status.on_disk == first + 500
 
@@ -54,14 +54,14 @@ def test_the_codec_is_part_of_the_size(server, downloads, tmp_path):
     write_codec(tmp_path / "codec")
     server.upload(tmp_path / "codec", codec_files.HUB_NAME)
     sizes = [len(content) for content in server.others[codec_files.HUB_NAME].values()]
-    assert settled(downloads).total == weights_size(server) + sum(sizes)
+    assert wait_until_settled(downloads).total == weights_size(server) + sum(sizes)
     downloads.start(NAME, "anna")
-    assert settled(downloads).state is DownloadState.HERE and is_here(resolve(NAME))
+    assert wait_until_settled(downloads).state is DownloadState.HERE and is_here(resolve(NAME))
 
 
 def test_offline_the_reason_is_said(server, downloads, monkeypatch):
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
-    status = settled(downloads)
+    status = wait_until_settled(downloads)
     assert status.state is DownloadState.FAILED and "HF_HUB_OFFLINE" in status.problem
     assert server.asked == []
 
@@ -77,9 +77,9 @@ def fetch_part(server, downloads) -> int:
 
 
 def test_a_download_ends_with_the_model_on_this_machine(server, downloads):
-    settled(downloads)
+    wait_until_settled(downloads)
     downloads.start(NAME, "anna")
-    status = settled(downloads, "anna")
+    status = wait_until_settled(downloads, "anna")
     assert status.state is DownloadState.HERE and status.mine
     assert not downloads.status(NAME, "berta").mine, "who did not ask is shown nothing"
     assert is_here(resolve(NAME)) and resolve(NAME).has_weights
@@ -89,23 +89,23 @@ def test_who_asks_too_late_shares_the_end(server, downloads):
     """Two pages press Resume, and the first download has ended before the second asks."""
     for person in ("anna", "berta"):
         downloads.start(NAME, person)
-        settled(downloads)
+        wait_until_settled(downloads)
     assert downloads.status(NAME, "anna").mine and downloads.status(NAME, "berta").mine
 
 
 def test_bytes_and_speed_are_shown_meanwhile(server, downloads):
-    settled(downloads)
+    wait_until_settled(downloads)
     server.rate = weights_size(server) // 60
     downloads.start(NAME, "anna")
     status = wait_for(downloads, "anna", lambda status: status.speed)
     assert 0 < status.here < status.total and downloads.running == [NAME]
     assert status.seconds_left > 0
     server.rate = None
-    assert settled(downloads).state is DownloadState.HERE
+    assert wait_until_settled(downloads).state is DownloadState.HERE
 
 
 def test_two_people_share_one_download(server, downloads):
-    settled(downloads)
+    wait_until_settled(downloads)
     server.hold = threading.Event()
     for person in ("anna", "berta", "anna"):
         downloads.start(NAME, person)
@@ -114,12 +114,12 @@ def test_two_people_share_one_download(server, downloads):
     status = downloads.status(NAME, "anna")
     assert status.state is DownloadState.RUNNING and not status.mine and status.others == 1
     server.hold.set()
-    assert settled(downloads, "berta").mine
+    assert wait_until_settled(downloads, "berta").mine
     assert_each_was_fetched_once(server)
 
 
 def test_a_download_that_everybody_cancelled_stops(server, downloads):
-    settled(downloads)
+    wait_until_settled(downloads)
     server.hold = threading.Event()
     downloads.start(NAME, "anna")
     wait_for(downloads, "anna", lambda status: status.here > 0)
@@ -130,23 +130,23 @@ def test_a_download_that_everybody_cancelled_stops(server, downloads):
     server.hold = None
     server.ranges.clear()
     downloads.start(NAME, "anna")
-    assert settled(downloads).state is DownloadState.HERE
+    assert wait_until_settled(downloads).state is DownloadState.HERE
     (start,) = server.starts(FIRST)
     assert start > 0, "it began again"
 
 
 def test_a_stranger_cannot_cancel(server, downloads):
-    settled(downloads)
+    wait_until_settled(downloads)
     server.hold = threading.Event()
     downloads.start(NAME, "anna")
     downloads.cancel(NAME, "mallory")
     assert downloads.status(NAME).state is DownloadState.RUNNING
     server.hold.set()
-    assert settled(downloads).state is DownloadState.HERE
+    assert wait_until_settled(downloads).state is DownloadState.HERE
 
 
 def test_after_a_restart_it_is_continued(server, downloads):
-    settled(downloads)
+    wait_until_settled(downloads)
     server.hold = threading.Event()
     downloads.start(NAME, PROGRAM)
     wait_for(downloads, "", lambda status: status.here > 0)
@@ -156,7 +156,7 @@ def test_after_a_restart_it_is_continued(server, downloads):
     server.ranges.clear()
     again = Downloads(Models((), NAME))
     again.start(NAME, PROGRAM)
-    assert settled(again).state is DownloadState.HERE
+    assert wait_until_settled(again).state is DownloadState.HERE
     (start,) = server.starts(FIRST)
     assert start > 0, "it began again"
 
@@ -166,7 +166,7 @@ def test_after_a_restart_it_is_continued(server, downloads):
 
 def test_a_download_that_failed_says_what_it_left(server, downloads):
     first = fetch_part(server, downloads)
-    status = settled(downloads)
+    status = wait_until_settled(downloads)
     assert status.state is DownloadState.FAILED and status.on_disk == first + 500
 
 
@@ -174,45 +174,45 @@ def test_a_partial_download_can_be_removed(server, downloads):
     """Its whole files too: nothing else could remove them."""
     fetch_part(server, downloads)
     downloads.remove(NAME)
-    status = settled(downloads)
+    status = wait_until_settled(downloads)
     assert status.state is DownloadState.NEEDED
     assert (status.here, status.on_disk, status.total) == (0, 0, weights_size(server))
     assert large_files() == []
     server.cuts = {}
     downloads.start(NAME, "anna")
-    assert settled(downloads).state is DownloadState.HERE
+    assert wait_until_settled(downloads).state is DownloadState.HERE
 
 
 def test_what_a_cancelled_download_left_can_be_removed_at_once(server, downloads):
     """Its transfer may not have ended yet."""
-    settled(downloads)
+    wait_until_settled(downloads)
     server.rate = weights_size(server) // 60
     downloads.start(NAME, "anna")
     wait_for(downloads, "", lambda status: status.here > 0)
     downloads.cancel(NAME, "anna")
     downloads.remove(NAME)
-    assert settled(downloads).on_disk == 0 and large_files() == []
+    assert wait_until_settled(downloads).on_disk == 0 and large_files() == []
 
 
 def test_without_a_network_a_partial_download_can_be_removed(server, downloads, monkeypatch):
     fetch_part(server, downloads)
     point_at(monkeypatch, "http://127.0.0.1:9")
     again = Downloads(Models((), NAME))
-    assert settled(again).on_disk > 0
+    assert wait_until_settled(again).on_disk > 0
     again.remove(NAME)
-    assert settled(again).on_disk == 0 and large_files() == []
+    assert wait_until_settled(again).on_disk == 0 and large_files() == []
 
 
 def test_a_running_download_cannot_be_removed(server, downloads):
-    settled(downloads)
+    wait_until_settled(downloads)
     server.hold = threading.Event()
     downloads.start(NAME, "anna")
     wait_for(downloads, "", lambda status: status.here > 0)
     downloads.remove(NAME)
     server.hold.set()
-    assert settled(downloads).state is DownloadState.HERE
+    assert wait_until_settled(downloads).state is DownloadState.HERE
     downloads.remove(NAME)
-    assert settled(downloads).state is DownloadState.HERE, "it is whole"
+    assert wait_until_settled(downloads).state is DownloadState.HERE, "it is whole"
 
 
 def test_a_codec_that_other_models_use_stays(server, downloads, tmp_path):
@@ -222,7 +222,7 @@ def test_a_codec_that_other_models_use_stays(server, downloads, tmp_path):
     result_of(codec_files.find_codec())
     fetch_part(server, downloads)
     downloads.remove(NAME)
-    assert settled(downloads).on_disk == 0
+    assert wait_until_settled(downloads).on_disk == 0
     assert result_of(codec_files.find_codec(allow_download=False)).weights.is_file()
 
 

@@ -16,7 +16,7 @@ from dia_demo.model.weights import checkpoint
 from dia_demo.services.downloads.downloads import DownloadState
 from dia_demo.services.models import Models
 from dia_demo.task import result_of
-from tests.helpers.downloads import SHARD, problem, settled
+from tests.helpers.downloads import SHARD, problem, wait_until_settled
 from tests.helpers.stand_ins.stand_in_hub import NAME, point_at
 
 
@@ -60,10 +60,10 @@ def test_too_many_requests(server, downloads):
 
 def test_a_disk_that_is_too_small(server, downloads, monkeypatch):
     monkeypatch.setattr("dia_demo.hub.transfer.free_disk", lambda: 200_000_500)
-    settled(downloads)
+    wait_until_settled(downloads)
     message = problem(downloads)
     assert "Not enough disk space" in message and "HF_HOME" in message
-    assert not [file for file in server.fetched() if file.endswith(".safetensors")]
+    assert not [file for file in server.fetched_files() if file.endswith(".safetensors")]
 
 
 def test_a_defect_of_the_program_is_logged(server, downloads, monkeypatch, caplog):
@@ -72,7 +72,7 @@ def test_a_defect_of_the_program_is_logged(server, downloads, monkeypatch, caplo
         yield
 
     monkeypatch.setattr("dia_demo.services.downloads.downloads.fetch_all", fail)
-    settled(downloads)
+    wait_until_settled(downloads)
     message = problem(downloads)
     assert "program's log" in message and "RuntimeError" not in message
     assert "a defect" in caplog.text
@@ -82,13 +82,13 @@ def test_another_architecture_is_refused_before_its_weights(server, downloads):
     server.files["config.json"] = json.dumps({"model_type": "llama"}).encode()
     message = problem(downloads)
     assert "'llama'" in message and "not a Dia checkpoint" in message
-    assert not [file for file in server.fetched() if file.endswith(".safetensors")]
+    assert not [file for file in server.fetched_files() if file.endswith(".safetensors")]
 
 
 def test_another_architecture_does_not_empty_the_menu(server, downloads):
     """Its config in the cache once made the page fail for everybody."""
     server.files["config.json"] = json.dumps({"model_type": "llama"}).encode()
-    settled(downloads)
+    wait_until_settled(downloads)
     assert [info.name for info in Models(("nano", NAME), "nano").values()] == ["nano", NAME]
 
 
@@ -128,7 +128,7 @@ def test_a_missing_tensor(server, downloads, source, tmp_path):
     name = replace_weights(server, source, tmp_path, lambda state, name: state.pop(name))
     message = problem(downloads)
     assert f"missing: {name}" in message
-    assert not settled(downloads).can_retry, "the same files would come again"
+    assert not wait_until_settled(downloads).can_retry, "the same files would come again"
 
 
 def test_a_misshapen_tensor(server, downloads, source, tmp_path):
@@ -145,7 +145,7 @@ def test_nan_is_refused_when_the_model_is_loaded(server, downloads, source, tmp_
 
     name = replace_weights(server, source, tmp_path, spoil)
     downloads.start(NAME, "anna")
-    assert settled(downloads).state is DownloadState.HERE
+    assert wait_until_settled(downloads).state is DownloadState.HERE
     with pytest.raises(InputError) as caught:
         result_of(checkpoint.load(resolve(NAME).folder, "float32"))
     assert name in str(caught.value) and "NaN" in str(caught.value)

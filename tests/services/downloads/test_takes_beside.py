@@ -13,7 +13,12 @@ from dia_demo.services.models import Models, fetch_with_progress, find_model
 from dia_demo.services.settings import Settings
 from dia_demo.services.synthesis import Synthesis
 from dia_demo.task import Task
-from tests.helpers.downloads import assert_each_was_fetched_once, runtime_of_hub, settled, wait_for
+from tests.helpers.downloads import (
+    assert_each_was_fetched_once,
+    runtime_of_hub,
+    wait_for,
+    wait_until_settled,
+)
 from tests.helpers.stand_ins.stand_in_hub import NAME
 from tests.helpers.synthesis_requests import make_request
 
@@ -22,7 +27,7 @@ from tests.helpers.synthesis_requests import make_request
 
 def test_fetching_joins_the_download(server, downloads):
     """It waits for the same files, and no file is fetched twice."""
-    settled(downloads)
+    wait_until_settled(downloads)
     server.hold = threading.Event()
     downloads.start(NAME, "anna")
     wait_for(downloads, "", lambda status: status.here > 0)
@@ -38,7 +43,7 @@ def test_fetching_joins_the_download(server, downloads):
 @pytest.mark.long
 def test_a_take_joins_the_download(server, downloads, tmp_path):
     """As the endpoints do: the take waits for the same files, and no file is fetched twice."""
-    settled(downloads)
+    wait_until_settled(downloads)
     server.hold = threading.Event()
     downloads.start(NAME, "anna")
     synthesis = Synthesis(Settings(runtime_of_hub(), takes_folder=tmp_path / "takes"))
@@ -50,14 +55,14 @@ def test_a_take_joins_the_download(server, downloads, tmp_path):
     server.hold.set()
     last = list(events)[-1]
     assert last.result.codes is not None
-    assert settled(downloads).state is DownloadState.HERE
+    assert wait_until_settled(downloads).state is DownloadState.HERE
     assert_each_was_fetched_once(server)
     synthesis.close()
 
 
 def test_a_page_is_told_to_download_first(server, downloads):
     info = resolve(NAME)
-    settled(downloads)
+    wait_until_settled(downloads)
     with pytest.raises(InputError, match="is not on this machine.*press Download"):
         downloads.check_here(info)
     server.hold = threading.Event()
@@ -65,7 +70,7 @@ def test_a_page_is_told_to_download_first(server, downloads):
     with pytest.raises(InputError, match=r"is being downloaded \(\d+%"):
         downloads.check_here(info)
     server.hold.set()
-    settled(downloads)
+    wait_until_settled(downloads)
     downloads.check_here(info)
 
 
@@ -76,7 +81,7 @@ def test_a_page_begins_with_nano_until_the_start_model_is_there(server, download
     models = Models((), NAME)
     assert models.first.name == "nano"
     downloads.start(NAME, PROGRAM)
-    settled(downloads)
+    wait_until_settled(downloads)
     assert models.first.name == NAME
     assert list(models) == [NAME]
 
@@ -84,7 +89,7 @@ def test_a_page_begins_with_nano_until_the_start_model_is_there(server, download
 def test_the_start_model_is_downloaded_in_the_background(server, tmp_path):
     synthesis = Synthesis(Settings(runtime_of_hub(), takes_folder=tmp_path / "takes"))
     synthesis.warm_up()
-    assert settled(synthesis.downloads).state is DownloadState.HERE
+    assert wait_until_settled(synthesis.downloads).state is DownloadState.HERE
     synthesis.close()
 
 

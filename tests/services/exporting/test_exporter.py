@@ -37,7 +37,7 @@ from tests.helpers.models.checkpoints import load, write_small
 from tests.helpers.models.exports import codes_of, export_of
 from tests.helpers.page.page_stubs import expectation_values, parts_by_name
 from tests.helpers.processes import run_python
-from tests.helpers.stand_ins.disks import fill, mounted
+from tests.helpers.stand_ins.disks import fill, mount_disk
 
 pytestmark = [pytest.mark.processor, pytest.mark.kernels]
 
@@ -283,7 +283,7 @@ def test_int4_that_cannot_be_calibrated_is_not_exported(original, tmp_path, monk
 
 def test_a_disk_that_is_too_small_is_refused_before_the_work(original, tmp_path, monkeypatch):
     monkeypatch.setattr(family, "load_packed", lambda *_: pytest.fail("it was loaded"))
-    with mounted(tmp_path / "disk", "16k") as disk:
+    with mount_disk(tmp_path / "disk", "16k") as disk:
         with pytest.raises(InputError, match="needs about .* and .* are free in"):
             export_of(original, disk / "export")
         assert not list(disk.iterdir())
@@ -292,7 +292,7 @@ def test_a_disk_that_is_too_small_is_refused_before_the_work(original, tmp_path,
 @pytest.mark.parametrize("size", ["16k", "100k", "200k"])
 def test_a_disk_that_fills_up_has_no_half_export(size, original, tmp_path, monkeypatch):
     monkeypatch.setattr(exporter, "_check_disk", lambda *_: None)
-    with mounted(tmp_path / "disk", size) as disk:
+    with mount_disk(tmp_path / "disk", size) as disk:
         with pytest.raises(RunError, match="No space left.*was removed"):
             export_of(original, disk / "export")
         assert not list(disk.iterdir())

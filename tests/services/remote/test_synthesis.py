@@ -15,7 +15,7 @@ from dia_demo.services.remote.synthesis import RemoteSynthesis, open_synthesis
 from dia_demo.services.settings import Settings
 from dia_demo.services.synthesis import Synthesis
 from dia_demo.services.take import VoicePrompt
-from tests.helpers.engines import serving, until
+from tests.helpers.engines import serve_engine, until
 from tests.helpers.models.checkpoints import SMALL, random_codes
 from tests.helpers.synthesis_requests import letters, make_request, say
 
@@ -25,7 +25,7 @@ TOKEN = "a-token-of-the-engine"
 
 @pytest.fixture(scope="module")
 def engine(synthesis):
-    with serving(synthesis) as url:
+    with serve_engine(synthesis) as url:
         yield url
 
 
@@ -124,7 +124,7 @@ def test_an_engine_that_cannot_be_reached_is_named(synthesis, tmp_path):
 
 def test_an_engine_with_tokens_needs_one(synthesis, tmp_path):
     settings = replace(synthesis.settings, tokens=(TOKEN,))
-    with serving(synthesis, settings) as url:
+    with serve_engine(synthesis, settings) as url:
         for token in ("", "another"):
             remote = RemoteSynthesis(replace(settings, engine=url), EngineClient(url, token))
             with pytest.raises(RunError, match="DIA_ENGINE_TOKEN"):
@@ -136,7 +136,7 @@ def test_an_engine_with_tokens_needs_one(synthesis, tmp_path):
 
 def test_an_engine_that_ends_in_a_take_is_named(folder, synthesis, tmp_path):
     other = Synthesis(replace(synthesis.settings, takes_folder=tmp_path))
-    with serving(other) as url:
+    with serve_engine(other) as url:
         remote = open_synthesis(replace(other.settings, engine=url))
         events = remote.stream(make_request(synthesis, max_tokens=590), threading.Event())
         while not isinstance(next(events), AudioChunk):

@@ -18,7 +18,7 @@ from dia_demo.services.take import Request, VoicePrompt
 from tests.helpers.models.known import DIA_NAME
 from tests.helpers.page.page_stubs import FIGURES
 from tests.helpers.stand_ins.bench_stubs import QUICK, run_result
-from tests.helpers.stand_ins.disks import fill, mounted
+from tests.helpers.stand_ins.disks import fill, mount_disk
 
 DIA, NANO = (resolve(name) for name in (DIA_NAME, "nano"))
 ON_NANO, ON_DIA = RuntimeConfig(), RuntimeConfig(DIA_NAME, "int8")
@@ -273,7 +273,7 @@ def test_a_file_that_cannot_be_right_counts_for_nothing(known, cache):
 
 
 def test_a_full_disk_only_means_that_nothing_is_kept(known, cache):
-    with mounted(cache, "64k"):
+    with mount_disk(cache, "64k"):
         filler = fill(cache)
         known.learn_quick(QUICK)
         assert seconds(known) is not None

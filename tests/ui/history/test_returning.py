@@ -29,7 +29,7 @@ from tests.helpers.page.page_stubs import (
     silent_take,
     stub_handlers,
 )
-from tests.helpers.stand_ins.disks import fill, mounted
+from tests.helpers.stand_ins.disks import fill, mount_disk
 
 PAGE = SimpleNamespace(session_hash="s")
 
@@ -141,7 +141,7 @@ def test_a_run_that_ended_with_the_program_is_told(tmp_path):
 
 
 def test_a_take_that_cannot_be_kept_is_handed_over_with_a_note(tmp_path):
-    with mounted(tmp_path / "kept", "256k") as disk:
+    with mount_disk(tmp_path / "kept", "256k") as disk:
         visit = Visit([STARTED, Finished(result(samples=64_000))], tmp_path)
         fill(disk)
         *_, last = visit.press()
