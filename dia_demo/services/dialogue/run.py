@@ -126,19 +126,19 @@ class DialogueRun:
     def stream(self, cancel: threading.Event) -> Generator[DialogueEvent, None, None]:
         """Make what is missing; see events.py. Setting `cancel`, or closing the iterator, stops it
         within a step; what is complete stays in the store. After `cancel` the sound goes on with
-        what was made of the next chunk."""
+        what was made of the next chunk. A dialogue that is complete by then has finished."""
         self.find_made()
         yield DialoguePlanned(self.plan.chunks, self.made, self._time_left_after(()))
         sound = JoinedSound(self)
         try:
             while True:
                 yield from (piece.event for piece in sound.ready_pieces())
+                if not (wave := self._next_wave()):
+                    yield DialogueFinished(self.reports())
+                    return
                 if cancel.is_set():
                     yield from (piece.event for piece in sound.unfinished_piece())
                     yield DialogueStopped(self.made, len(self.plan.chunks))
-                    return
-                if not (wave := self._next_wave()):
-                    yield DialogueFinished(self.reports())
                     return
                 with closing(self._make(wave, cancel)) as events:
                     for event in events:

@@ -157,6 +157,18 @@ def test_stop_keeps_what_is_complete(make_run):
     assert events_of(make_run(Join.FLOWING))[0].found == 1
 
 
+def test_stop_after_the_last_part_finds_the_dialogue_complete(make_run):
+    """There is nothing left to resume."""
+    run, cancel, seen = make_run(), threading.Event(), []
+    for event in run.stream(cancel):
+        seen.append(event)
+        if run.made == len(run.plan.chunks):
+            cancel.set()
+    assert seen[-1] == DialogueFinished(run.reports())
+    heard = np.concatenate([e.samples for e in seen if isinstance(e, AudioChunk)])
+    np.testing.assert_array_equal(heard, joined_samples(run))
+
+
 def stop_in_the_first_wave(run: DialogueRun, monkeypatch) -> list:
     """The events of a run that is stopped by the step after which there is something of every part
     of a wave."""
