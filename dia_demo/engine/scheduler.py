@@ -155,11 +155,11 @@ class Scheduler:
         return self._next
 
     def _read(self) -> list[BaseRow]:
-        """Read what can be read without delaying the rows that advance, or all if these are the
-        fewer: beside their steps it takes longer. Returns the rows that cannot be read, with their
-        `failure` set."""
+        """Read what can be read without delaying the rows that advance; or all at once if those are
+        the fewer and none has a listener with sound left, since beside steps it takes longer.
+        Returns the rows that cannot be read, with their `failure` set."""
         unread = [row for row in self.running if row.cache is None]
-        if 2 * len(unread) > len(self.running):
+        if 2 * len(unread) > len(self.running) and not self._is_heard():
             return [row for row in unread if not self._can_read(row)]
         if not self._prefill.can_read_beside:  # Between two steps, one at a time.
             return [row for row in unread[:1] if not self._can_read(row)]
@@ -170,6 +170,12 @@ class Scheduler:
         elif self.waiting:  # Ahead of its place.
             self._prefill.begin(self._next_waiting())
         return unreadable
+
+    def _is_heard(self) -> bool:
+        """Whether somebody has sound left of a row that advances."""
+        now = perf_counter()
+        read = [row for row in self.running if row.cache is not None]
+        return any((row.sound_left(now) or 0.0) > 0.0 for row in read)
 
     def _can_read(self, row: BaseRow) -> bool:
         try:
