@@ -109,17 +109,17 @@ MID_TAKE = {
 
 @pytest.mark.parametrize("fault", long_after(1, MID_TAKE))
 def test_a_failure_mid_take_drops_the_whole_take(folder, in_threads, fault):
-    check_dropped(folder, fault, MID_TAKE[fault], LIMITS)
+    check_dropped(folder, fault, MID_TAKE[fault], step_seconds=5.0)
 
 
 @pytest.mark.long
 def test_a_device_that_hangs_mid_take_drops_the_whole_take(folder):
     """In a process: a thread could not be killed."""
-    limits = replace(LIMITS, step_seconds=1.0)
-    check_dropped(folder, "hang", "no answer for 1 s, the device hangs", limits)
+    check_dropped(folder, "hang", "no answer for 1 s, the device hangs", step_seconds=1.0)
 
 
-def check_dropped(folder, fault, reason, limits):
+def check_dropped(folder, fault, reason, step_seconds):
+    limits = replace(LIMITS, step_seconds=step_seconds)
     # Of the device's first 13 steps three are the sentinel's: one at first, two repeats.
     accelerator = mark_trusted(stand_in(fault, late=13, limits=limits), folder)
     synthesis = service(accelerator)
