@@ -1,4 +1,5 @@
-"""HTML for what gradio has no component for: status, findings, figures, spectrogram.
+"""HTML for what gradio has no component for: status, findings, figures, spectrogram; and what
+starts the page's JavaScript modules.
 
 Every text is escaped here. The structure of each piece is the same in every state, so that gradio
 keeps its elements when it patches the page, and a placeholder is as tall as what replaces it.
@@ -8,14 +9,17 @@ from __future__ import annotations
 
 import base64
 import io
+import json
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from html import escape
+from pathlib import Path
 
 import numpy as np
 from PIL import Image
 
 from dia_demo.disclosure.notice import DESCRIPTIONS, Notice
+from dia_demo.files import module_url
 from dia_demo.services.wording import plural
 from dia_demo.text.checks.script_check import Finding, ScriptReport
 from dia_demo.text.normaliser import Reading
@@ -25,6 +29,8 @@ from dia_demo.ui.status import Status
 TITLE = "Dia on your CPU"
 SPECTROGRAM_SIZE = (880, 160)
 _ENDED = ("done", "cut", "stopped", "failed")
+# gradio calls a component's script with these.
+_SCRIPT_PARAMETERS = "element, props, server, trigger, watch"
 
 
 def status_card(status: Status) -> str:
@@ -193,3 +199,15 @@ def header(parts: Sequence[str], notice: Notice = Notice.OFF) -> str:
         "<p>Write a dialogue and listen to it.</p></div>"
         f'<p class="machine">{escape(" · ".join(parts))}</p></header>{begin}'
     )
+
+
+def start_class(module: Path, name: str, **constants: str) -> str:
+    """A script, for gradio's `js_on_load`, that makes an object of the class `name`, which `module`
+    exports, from gradio's parameters and from constants.
+
+    The module travels inside it, as a data URL. So it needs no route of the server's, and a browser
+    that has kept an older version never mixes it with a newer one.
+    """
+    named = "".join(f", {constant}: {json.dumps(value)}" for constant, value in constants.items())
+    arguments = f"{{ {_SCRIPT_PARAMETERS}{named} }}"
+    return f'import("{module_url(module)}").then((module) => new module.{name}({arguments}));'

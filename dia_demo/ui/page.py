@@ -16,7 +16,7 @@ from dia_demo.services.settings import Settings
 from dia_demo.services.synthesis import Synthesis
 from dia_demo.services.system_info import describe_machine
 from dia_demo.services.wording import plural
-from dia_demo.ui import about, files, html, problems
+from dia_demo.ui import about, files, form, html, problems
 from dia_demo.ui.api import endpoints
 from dia_demo.ui.candidates import events as candidate_events
 from dia_demo.ui.candidates.handlers import CandidateHandlers
@@ -29,7 +29,6 @@ from dia_demo.ui.compare.room_api import RoomApi
 from dia_demo.ui.compare.two_takes import TwoTakesHandlers
 from dia_demo.ui.dialogue.answers import answer as answer_parts
 from dia_demo.ui.generate import events as generate_events
-from dia_demo.ui.generate import form
 from dia_demo.ui.generate import layout as generate_layout
 from dia_demo.ui.generate.form_handlers import FormHandlers
 from dia_demo.ui.generate.handlers import GenerateHandlers
@@ -96,8 +95,7 @@ def build_ui(synthesis: Synthesis) -> Page:
                 )  # fmt: skip
                 earlier = history_tab.build_layout(history, settings.served_folder)
             with gr.Tab("Compare", id="compare"):
-                room = RoomApi(comparisons)
-                compare = compare_layout.build_layout(synthesis, models, settings.runtime, room)
+                compare = compare_layout.build_layout(synthesis, models, RoomApi(comparisons))
                 panels = panels_layout.build_layout()
                 two = two_takes.build_layout()
             if settings.measure:
@@ -119,10 +117,11 @@ def build_ui(synthesis: Synthesis) -> Page:
         model = [parts.fields["model"], parts.fields["precision"]]
         xpu.connect(page, parts.xpu, parts.on_cpu, XpuHandlers(synthesis, parts.xpu), model)
         if machine is not None:
-            bench = MachineHandlers(synthesis, machine)
-            machine_tab.connect(page, machine, parts.fields["model"], bench)
+            machine_tab.connect(page, machine, model[0], MachineHandlers(synthesis, machine))
         endpoints.add_endpoints(handlers, comparisons)
-        compare_events.connect(page, compare, parts, compare_handlers, tabs, person, saved_plan)
+        compare_events.connect(
+            page, compare_handlers, parts.fields, parts.keep_voice.message, tabs, person, saved_plan
+        )
         history_tab.connect(page, earlier, parts, compare, tabs, history_handlers, person, choosing)
         panel_events.connect(page, panels, compare, comparisons, person)
         takes = TwoTakesHandlers(history, compare_handlers, two)

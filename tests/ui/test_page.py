@@ -16,9 +16,9 @@ from dia_demo.services.settings import Settings
 from dia_demo.services.synthesis import Synthesis
 from dia_demo.text.checks.script_check import check_script
 from dia_demo.text.script import MAX_SCRIPT_CHARACTERS, NONVERBALS, SOUND
-from dia_demo.ui import theme
+from dia_demo.ui import form, theme
 from dia_demo.ui.compare.form.fields import MAX_SCRIPTS_CHARACTERS
-from dia_demo.ui.generate import form, layout
+from dia_demo.ui.generate import layout
 from dia_demo.ui.page import _machine_facts, build_ui, page_options
 
 

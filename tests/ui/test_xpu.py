@@ -21,7 +21,8 @@ from dia_demo.services.earlier.history import History
 from dia_demo.services.people import new_key
 from dia_demo.services.settings import Settings
 from dia_demo.services.synthesis import Synthesis
-from dia_demo.ui.generate import form, layout
+from dia_demo.ui import form
+from dia_demo.ui.generate import layout
 from dia_demo.ui.generate.handlers import GenerateHandlers
 from dia_demo.ui.generate.live_audio import LiveAudio
 from dia_demo.ui.machine.xpu import XpuHandlers, XpuPanel, toggle_state

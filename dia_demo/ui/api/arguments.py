@@ -15,8 +15,8 @@ from dia_demo.services.listening.plan.plan import MAX_TRIALS, NAMES, ComparisonK
 from dia_demo.services.listening.plan.setting import SETTING_FIELDS
 from dia_demo.services.listening.sides import PAIRS
 from dia_demo.text.pronunciations import MAX_CHARACTERS, MAX_ENTRIES
+from dia_demo.ui import form
 from dia_demo.ui.api.argument import Argument
-from dia_demo.ui.generate import form
 from dia_demo.ui.gradio_internals import FileData
 from dia_demo.voices import VOICE_FIELDS
 

@@ -31,7 +31,7 @@ from dia_demo.services.take import VoicePrompt
 from dia_demo.text.pronunciations import Pronunciations
 from dia_demo.ui.api.argument import checked_values, with_signature
 from dia_demo.ui.api.arguments import Arguments
-from dia_demo.ui.generate.form import chosen_seed
+from dia_demo.ui.form import chosen_seed
 from dia_demo.ui.generate.handlers import GenerateHandlers
 
 

@@ -18,6 +18,7 @@ from dia_demo.services.listening.store import ComparisonStore
 from dia_demo.services.synthesis import Synthesis
 from dia_demo.text.checks.script_check import ScriptReport
 from dia_demo.text.pronunciations import Pronunciations
+from dia_demo.ui import form
 from dia_demo.ui.api import answers
 from dia_demo.ui.api.argument import checked_values, make_api, with_signature
 from dia_demo.ui.api.arguments import (
@@ -31,7 +32,6 @@ from dia_demo.ui.api.arguments import (
 from dia_demo.ui.api.compare import make_compare
 from dia_demo.ui.api.dialogue import make_dialogue_endpoint
 from dia_demo.ui.api.takes import make_audition, make_generate
-from dia_demo.ui.generate import form
 from dia_demo.ui.generate.handlers import GenerateHandlers
 
 

@@ -16,9 +16,9 @@ from dia_demo.services.earlier.candidates import FEWEST, MOST
 from dia_demo.services.earlier.labels import file_stem
 from dia_demo.services.programs.takes import MadeTake, make_take, make_takes
 from dia_demo.services.take import Request
+from dia_demo.ui import form
 from dia_demo.ui.api.argument import checked_values, with_signature
 from dia_demo.ui.api.arguments import Arguments
-from dia_demo.ui.generate import form
 from dia_demo.ui.generate.handlers import GenerateHandlers
 
 TOO_LONG = (

@@ -30,9 +30,8 @@ from dia_demo.services.earlier.history import History
 from dia_demo.services.people import is_key
 from dia_demo.services.take import finished_result
 from dia_demo.services.wording import ENDINGS, plural, time_left
-from dia_demo.ui import html
+from dia_demo.ui import form, html
 from dia_demo.ui.dialogue.layout import NO_PARTS
-from dia_demo.ui.generate import form
 from dia_demo.ui.generate.candidate_list import NO_CANDIDATES
 from dia_demo.ui.generate.handlers import GenerateHandlers
 from dia_demo.ui.generate.live_audio import LiveRun

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import gradio as gr
 
+from dia_demo.ui import form
 from dia_demo.ui.compare import reload
 from dia_demo.ui.compare.form.fields import QUESTION, SHARED, SIDE_FIELDS
 from dia_demo.ui.compare.handlers import CompareHandlers
 from dia_demo.ui.compare.layout import CompareParts
 from dia_demo.ui.compare.setup import START, VOICE_MENUS, SetupHandlers
 from dia_demo.ui.files import connect_download
-from dia_demo.ui.generate import form
-from dia_demo.ui.generate.layout import GenerateParts
 from dia_demo.ui.runs import IMMEDIATE, PRIVATE, Trigger, choice_event, connect_change, connect_run
 
 # The choices that decide which fields are shown.
@@ -26,35 +26,41 @@ WITH_ZONE = "(key) => [key, Intl.DateTimeFormat().resolvedOptions().timeZone]"
 
 def connect(
     page: gr.Blocks,
-    parts: CompareParts,
-    generate: GenerateParts,
     handlers: CompareHandlers,
+    take_fields: Mapping[str, Any],
+    kept: gr.HTML,
     tabs: gr.Tabs,
     person: gr.BrowserState,
     saved: gr.BrowserState,
 ) -> None:
-    """Connect the tab's components. person: the key of this browser; saved: the form's values."""
+    """Connect the tab's components.
+
+    take_fields: those of `form.FIELDS` on the page; kept: the message of what was done with kept
+    voices; person: the key of this browser; saved: the values of Compare's own form.
+    """
+    parts = handlers.parts
     # The server checks the key when the page opens and gives a new browser one.
     zone = gr.JSON(visible=False)
     entered = page.load(
         handlers.enter, [person, zone], [person, parts.kept], js=WITH_ZONE, **IMMEDIATE
     )
     restored, opened = reload.connect(page, entered, parts, tabs, handlers, person, saved)
-    _connect_setup(page, parts, generate, handlers.setup, person, restored)
-    _connect_making(page, parts, generate, handlers, person, opened)
+    _connect_setup(page, parts, take_fields, kept, handlers.setup, person, restored)
+    _connect_making(page, parts, take_fields, handlers, person, opened)
     _connect_kept(parts, handlers, person)
 
 
 def _connect_setup(
     page: gr.Blocks,
     parts: CompareParts,
-    generate: GenerateParts,
+    take_fields: Mapping[str, Any],
+    kept: gr.HTML,
     handlers: SetupHandlers,
     person: gr.BrowserState,
     restored: gr.events.Dependency,
 ) -> None:
     fields = parts.fields
-    shared = [generate.fields[name] for name in SHARED]
+    shared = [take_fields[name] for name in SHARED]
     everything, described = [*parts.inputs, *shared], [parts.note, parts.report]
     # What changes other fields is described once they have changed.
     watched = [field for name, field in fields.items() if name not in QUESTIONS]
@@ -69,12 +75,11 @@ def _connect_setup(
     for changed in _connect_question(parts, handlers, restored):
         offered = changed.then(handlers.offer_voices, asked, menus, **as_sent)
         offered.then(None, None, parts.settled, js="() => performance.now()")
-    # The message says what was done with kept voices.
-    kept = [page.load, person.change, generate.keep_voice.message.change]
-    connect_change(kept, handlers.offer_voices, asked, menus, preprocess=False)
+    changes = [page.load, person.change, kept.change]
+    connect_change(changes, handlers.offer_voices, asked, menus, preprocess=False)
     _connect_fields(parts, handlers)
     parts.report.click(handlers.repair, everything, parts.writer, **IMMEDIATE)
-    source = [fields["differs"], *(generate.fields[name] for name in form.FIELDS)]
+    source = [fields["differs"], *(take_fields[name] for name in form.FIELDS)]
     start = [fields[name] for name in START]
     parts.copy.click(handlers.copy, source, start, **IMMEDIATE)
 
@@ -124,7 +129,7 @@ def _connect_fields(parts: CompareParts, handlers: SetupHandlers) -> None:
 def _connect_making(
     page: gr.Blocks,
     parts: CompareParts,
-    generate: GenerateParts,
+    take_fields: Mapping[str, Any],
     handlers: CompareHandlers,
     person: gr.BrowserState,
     opened: gr.events.Dependency,
@@ -141,7 +146,7 @@ def _connect_making(
         parts.make_problem,
         parts.kept_problem,
     ]
-    shared = [generate.fields[name] for name in SHARED]
+    shared = [take_fields[name] for name in SHARED]
     chosen = [person, parts.kept]
     triggers = [
         Trigger(parts.make, handlers.make, [person, *parts.inputs, *shared]),

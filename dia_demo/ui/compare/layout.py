@@ -7,7 +7,6 @@ from typing import Any
 
 import gradio as gr
 
-from dia_demo.config import RuntimeConfig
 from dia_demo.engine.family import ModelInfo
 from dia_demo.files import ASSETS, PAGE_FILES
 from dia_demo.services.listening.verdict.planning import TIES
@@ -31,8 +30,8 @@ from dia_demo.ui.compare.form.question import (
     round_values,
 )
 from dia_demo.ui.compare.room_api import RoomApi
-from dia_demo.ui.generate.form import SEED_CHARACTERS
-from dia_demo.ui.scripts import start_class
+from dia_demo.ui.form import SEED_CHARACTERS
+from dia_demo.ui.html import start_class
 from dia_demo.ui.status import Status
 from dia_demo.ui.writing.findings import build_report, build_writer
 
@@ -91,9 +90,7 @@ class CompareParts:
         return [self.fields[name] for name in FIELDS]
 
 
-def build_layout(
-    synthesis: Synthesis, models: list[ModelInfo], runtime: RuntimeConfig, room_api: RoomApi
-) -> CompareParts:
+def build_layout(synthesis: Synthesis, models: list[ModelInfo], room_api: RoomApi) -> CompareParts:
     """The tab's components in the order of use: set up, listen, result, stored comparisons."""
 
     def ask(request: dict) -> dict:
@@ -104,6 +101,7 @@ def build_layout(
             with gr.Accordion(
                 "1 · Set up", open=True, elem_id="lab-setup", elem_classes="section"
             ) as setup:
+                runtime = synthesis.settings.runtime
                 side = default_side(synthesis, runtime.model, runtime.precision)
                 parts = _question_part(side, models)
                 parts["note"] = gr.HTML(elem_id="lab-plan", js_on_load=None)

@@ -24,6 +24,7 @@ from dia_demo.services.synthesis import Synthesis
 from dia_demo.services.voices.kept import KeptVoices
 from dia_demo.services.wording import duration, plural
 from dia_demo.text.checks.script_check import ScriptReport
+from dia_demo.ui import form
 from dia_demo.ui.compare.form import script_findings
 from dia_demo.ui.compare.form.fields import (
     MENUS,
@@ -40,7 +41,6 @@ from dia_demo.ui.compare.form.fields import (
 from dia_demo.ui.compare.form.question import WORDS, default_values, menu_choices, round_values
 from dia_demo.ui.compare.html import plan_note, problem_note
 from dia_demo.ui.compare.layout import CompareParts, word
-from dia_demo.ui.generate import form
 from dia_demo.ui.runs import Updates, event_value
 from dia_demo.ui.status import explain
 from dia_demo.ui.writing.findings import Replacements

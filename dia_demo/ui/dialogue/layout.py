@@ -7,7 +7,7 @@ from collections.abc import Callable
 import gradio as gr
 
 from dia_demo.files import PAGE_FILES
-from dia_demo.ui.scripts import start_class
+from dia_demo.ui.html import start_class
 
 NO_PARTS: dict = {"parts": []}
 _LIST = (

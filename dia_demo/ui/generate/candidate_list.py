@@ -8,7 +8,7 @@ import gradio as gr
 
 from dia_demo.files import PAGE_FILES
 from dia_demo.services.earlier.candidates import FEWEST, MOST
-from dia_demo.ui.scripts import start_class
+from dia_demo.ui.html import start_class
 
 NO_CANDIDATES: dict = {"candidates": []}
 DEFAULT_COUNT = 4

@@ -20,7 +20,7 @@ from dia_demo.services.downloads.needs import Needs, needs_of
 from dia_demo.services.people import is_key
 from dia_demo.services.synthesis import Synthesis
 from dia_demo.services.wording import about_duration, byte_size, duration, plural
-from dia_demo.ui.generate import form
+from dia_demo.ui import form
 from dia_demo.ui.runs import IMMEDIATE, Updates, connect_change, event_value
 from dia_demo.ui.status import factor
 

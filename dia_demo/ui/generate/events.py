@@ -5,8 +5,9 @@ from __future__ import annotations
 import gradio as gr
 
 from dia_demo.config import random_seed
+from dia_demo.ui import form
 from dia_demo.ui.files import connect_download
-from dia_demo.ui.generate import download, expectation, form
+from dia_demo.ui.generate import download, expectation
 from dia_demo.ui.generate.download import DownloadHandlers, sampling_fields
 from dia_demo.ui.generate.expectation import ExpectationHandlers
 from dia_demo.ui.generate.form_handlers import FormHandlers

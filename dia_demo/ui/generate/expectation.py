@@ -30,7 +30,7 @@ from dia_demo.services.voices.choice import add_voices
 from dia_demo.services.voices.kept import KeptVoices
 from dia_demo.services.wording import time_left
 from dia_demo.text.pronunciations import NONE, Pronunciations
-from dia_demo.ui.generate import form
+from dia_demo.ui import form
 from dia_demo.ui.runs import IMMEDIATE, Updates, connect_change
 from dia_demo.voices import VOICE_FIELDS
 

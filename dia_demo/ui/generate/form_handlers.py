@@ -23,8 +23,7 @@ from dia_demo.text.dialogue.chunks import LONGEST_SECONDS, SHORTEST_SECONDS
 from dia_demo.text.dialogue.pauses import find_pauses
 from dia_demo.text.pronunciations import Pronunciations
 from dia_demo.text.remark import Level
-from dia_demo.ui import html
-from dia_demo.ui.generate import form
+from dia_demo.ui import form, html
 from dia_demo.ui.generate.layout import GenerateParts, slider_info
 from dia_demo.ui.gradio_internals import upload_folder
 from dia_demo.ui.runs import event_value

@@ -33,11 +33,10 @@ from dia_demo.services.synthesis import Synthesis
 from dia_demo.services.take import Request, finished_result
 from dia_demo.services.voices.choice import add_voices
 from dia_demo.services.voices.kept import KeptVoices
-from dia_demo.ui import html
+from dia_demo.ui import form, html
 from dia_demo.ui.dialogue.answers import GONE, kept_dialogue
 from dia_demo.ui.dialogue.layout import NO_PARTS
 from dia_demo.ui.dialogue.maker import DialogueMaker
-from dia_demo.ui.generate import form
 from dia_demo.ui.generate.candidate_list import NO_CANDIDATES
 from dia_demo.ui.generate.layout import GenerateParts
 from dia_demo.ui.generate.live_audio import LiveAudio, LiveRun

@@ -14,15 +14,15 @@ from dia_demo.engine.family import ModelInfo
 from dia_demo.files import ASSETS, PAGE_FILES
 from dia_demo.text.pronunciations import MAX_CHARACTERS
 from dia_demo.text.script import MAX_SCRIPT_CHARACTERS
-from dia_demo.ui import files, html
+from dia_demo.ui import files, form, html
 from dia_demo.ui.dialogue.layout import build_layout as build_parts
-from dia_demo.ui.generate import download, expectation, form
+from dia_demo.ui.generate import download, expectation
 from dia_demo.ui.generate.candidate_list import build_button, build_list
 from dia_demo.ui.generate.download import DownloadPanel
 from dia_demo.ui.generate.expectation import ExpectationPanel
 from dia_demo.ui.generate.live_audio import LiveAudio
+from dia_demo.ui.html import start_class
 from dia_demo.ui.machine.xpu import XpuPanel
-from dia_demo.ui.scripts import start_class
 from dia_demo.ui.status import IDLE, NO_FIGURES, tokens_hint
 from dia_demo.ui.voices.layout import KeepPanel, VoiceMenus, build_menus, build_panel
 from dia_demo.ui.writing import script_help

@@ -17,12 +17,11 @@ from dia_demo.services.earlier.history import EarlierTake, History
 from dia_demo.services.earlier.take_metadata import form_values, read_take
 from dia_demo.services.people import is_key
 from dia_demo.services.voices.kept import KeptVoices
-from dia_demo.ui import html
+from dia_demo.ui import form, html
 from dia_demo.ui.compare.handlers import CompareHandlers
 from dia_demo.ui.compare.layout import CompareParts
 from dia_demo.ui.compare.setup import START
 from dia_demo.ui.files import FORMAT_MENU
-from dia_demo.ui.generate import form
 from dia_demo.ui.generate.form_handlers import FormHandlers
 from dia_demo.ui.generate.handlers import GenerateHandlers
 from dia_demo.ui.generate.layout import GenerateParts
@@ -33,8 +32,8 @@ from dia_demo.ui.history.restoring import (
     voice_note,
     voice_prompt,
 )
+from dia_demo.ui.html import start_class
 from dia_demo.ui.runs import IMMEDIATE, connect_change, event_value
-from dia_demo.ui.scripts import start_class
 from dia_demo.ui.status import Status, explain
 
 # The fields that a take restores: all that it depends on.

@@ -11,7 +11,7 @@ from dia_demo.config import PARAMS
 from dia_demo.errors import InputError
 from dia_demo.services.voices.kept import KeptVoices
 from dia_demo.text.pronunciations import Pronunciations, merge_lists
-from dia_demo.ui.generate import form
+from dia_demo.ui import form
 from dia_demo.voices import VOICE_FIELDS
 
 _MOST_NAMED = 3

@@ -11,8 +11,8 @@ from dia_demo.files import PAGE_FILES
 from dia_demo.services.listening.owner.options import CONSENT, RATERS
 from dia_demo.services.listening.panel.designs import Design
 from dia_demo.services.listening.panel.plan import MAX_RATERS, GoalKind, LookKind
+from dia_demo.ui.html import start_class
 from dia_demo.ui.panels.fields import DESIGNS, FIELDS, GOALS, LOOKS
-from dia_demo.ui.scripts import start_class
 
 STYLE = PAGE_FILES / "panels.css"
 WHAT = (

@@ -9,7 +9,7 @@ from typing import Any
 import gradio as gr
 
 from dia_demo.files import PAGE_FILES
-from dia_demo.ui.scripts import start_class
+from dia_demo.ui.html import start_class
 
 SCRIPT_FILES = PAGE_FILES / "script"
 

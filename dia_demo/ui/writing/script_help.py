@@ -15,7 +15,7 @@ from dia_demo.files import PAGE_FILES
 from dia_demo.text.normaliser import SOUNDS_OF_NANO
 from dia_demo.text.script import NONVERBALS
 from dia_demo.ui import html
-from dia_demo.ui.scripts import start_class
+from dia_demo.ui.html import start_class
 
 _BUTTONS = (
     ("add-turn", "Add turn", "Begin a turn of the other speaker after the one at the cursor"),

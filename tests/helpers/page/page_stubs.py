@@ -17,8 +17,9 @@ from dia_demo.services.earlier.history import History
 from dia_demo.services.settings import Settings
 from dia_demo.services.synthesis import Synthesis
 from dia_demo.services.take import Request, Take
+from dia_demo.ui import form
 from dia_demo.ui.compare.form.fields import FIELDS, HEAD, SHARED
-from dia_demo.ui.generate import expectation, form, layout
+from dia_demo.ui.generate import expectation, layout
 from dia_demo.ui.generate.handlers import GenerateHandlers
 from dia_demo.ui.generate.live_audio import LiveAudio
 from tests.helpers.models.known import NANO

@@ -67,11 +67,8 @@ def test_a_finished_test_comes_back_only_where_it_was_in_front(kept):
 
 @pytest.fixture(scope="module")
 def parts(synthesis, kept):
-    settings = synthesis.settings.runtime
     with gr.Blocks():
-        return build_layout(
-            synthesis, list(synthesis.models.values()), settings, RoomApi(kept.store)
-        )
+        return build_layout(synthesis, list(synthesis.models.values()), RoomApi(kept.store))
 
 
 def test_the_form_comes_back(parts):

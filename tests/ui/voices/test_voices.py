@@ -17,7 +17,7 @@ from dia_demo.services.people import new_key
 from dia_demo.services.settings import Settings
 from dia_demo.services.synthesis import Synthesis
 from dia_demo.services.voices.kept import KeptVoices
-from dia_demo.ui.generate import form
+from dia_demo.ui import form
 from dia_demo.ui.voices.handlers import VoiceHandlers
 from dia_demo.ui.voices.layout import BY_SEED, KeepPanel, VoiceMenus, choices_of
 from tests.helpers.page.page_stubs import field_values, parts_by_name

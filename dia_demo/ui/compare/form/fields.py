@@ -26,7 +26,7 @@ from dia_demo.services.take import VoicePrompt
 from dia_demo.services.wording import time_left
 from dia_demo.text.pronunciations import NONE, Pronunciations
 from dia_demo.text.script import MAX_SCRIPT_CHARACTERS
-from dia_demo.ui.generate import form
+from dia_demo.ui import form
 from dia_demo.voices import VOICE_FIELDS
 
 # The fields of a side, in the order of the page: label, step of a number field (None: a menu).

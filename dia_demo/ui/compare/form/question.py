@@ -8,7 +8,7 @@ from typing import Any
 from dia_demo.config import PARAMS, PRECISIONS
 from dia_demo.engine.family import ModelInfo
 from dia_demo.ui.compare.form.fields import MENUS
-from dia_demo.ui.generate.form import slider_ends
+from dia_demo.ui.form import slider_ends
 from dia_demo.ui.voices.layout import BY_SEED
 from dia_demo.voices import VOICE_FIELDS
 

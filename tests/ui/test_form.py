@@ -11,7 +11,7 @@ from dia_demo.config import PARAMS, GenerationParams, RuntimeConfig
 from dia_demo.errors import InputError
 from dia_demo.services.settings import Settings
 from dia_demo.services.synthesis import Synthesis
-from dia_demo.ui.generate import form
+from dia_demo.ui import form
 from dia_demo.ui.generate.form_handlers import FormHandlers
 from dia_demo.ui.generate.layout import GenerateParts
 from tests.helpers.models.known import DIA_NAME, NANO
