@@ -6,6 +6,7 @@ differ in level. A tone, noise, a siren or notes lack at least one of these.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,6 +17,8 @@ RATE = 16000  # of the waves analysed here, Hz
 FRAME_SECONDS = 0.01
 _HOP, _WINDOW = 160, 640
 _PITCHES = (60.0, 450.0)  # Hz
+# Windows that are transformed together, so that a minute takes hardly more memory than a second.
+_AT_ONCE = 128
 # A frame is voiced above this autocorrelation at the lag of its pitch.
 _VOICED = 0.6
 # A pitch is steady if it changes by less than this in a frame, in cents.
@@ -164,18 +167,29 @@ def median_pitch(wave: np.ndarray) -> float | None:
         return None
     pieces = _windows(wave, len(wave) // _HOP)
     levels = np.square(pieces).mean(axis=1)
-    low, lags = _correlations(pieces[levels > 1e-3 * levels.max()])
+    loud = pieces[levels > 1e-3 * levels.max()]
+    pitches = np.concatenate([_voiced_pitches(windows) for windows in split(loud)])
+    return float(np.median(pitches)) if len(pitches) else None
+
+
+def _voiced_pitches(pieces: np.ndarray) -> np.ndarray:
+    """The highest pitches in Hz of those of the windows [frames, _WINDOW] that are voiced."""
+    low, lags = _correlations(pieces)
     here = lags[:, 1:-1]
     best = here.max(axis=1, initial=0.0)
     is_peak = (here >= lags[:, :-2]) & (here >= lags[:, 2:]) & (here >= 0.9 * best[:, None])
     voiced = is_peak.any(axis=1) & (best > _VOICED)
-    if not voiced.any():
-        return None
-    return float(np.median(RATE / (low + 1 + is_peak[voiced].argmax(axis=1))))
+    return RATE / (low + 1 + is_peak[voiced].argmax(axis=1))
 
 
 def _pitches(pieces: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The pitch in Hz and its autocorrelation of windows [frames, _WINDOW]."""
+    found = [_pitches_of(windows) for windows in split(pieces)]
+    pitch, strength = (np.concatenate(parts) for parts in zip(*found, strict=True))
+    return pitch, strength
+
+
+def _pitches_of(pieces: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     low, lags = _correlations(pieces)
     best = lags.argmax(axis=1)
     rows, inner = np.arange(len(lags)), np.clip(best, 1, lags.shape[1] - 2)
@@ -196,3 +210,9 @@ def _correlations(pieces: np.ndarray) -> tuple[int, np.ndarray]:
     low, high = (round(RATE / pitch) for pitch in reversed(_PITCHES))
     normal = correlation / np.maximum(correlation[:, :1], 1e-12) * (window[0] / window)
     return low, normal[:, low:high]
+
+
+def split(windows: np.ndarray) -> Iterator[np.ndarray]:
+    """At most _AT_ONCE of the windows at a time; once where there are none."""
+    for first in range(0, max(1, len(windows)), _AT_ONCE):
+        yield windows[first : first + _AT_ONCE]

@@ -8,7 +8,7 @@ from functools import cache
 
 import numpy as np
 
-from dia_demo.prompt.speech import RATE, median_pitch
+from dia_demo.prompt.speech import RATE, median_pitch, split
 from dia_demo.voices import SPECTRUM_BANDS as BANDS
 
 _LOWEST, _HIGHEST = 300.0, 7500.0  # Hz
@@ -42,7 +42,8 @@ def spectrum(wave: np.ndarray) -> np.ndarray:
     over the windows that are not silent."""
     wave = np.pad(wave, (0, max(0, _WINDOW - len(wave))))
     windows = np.lib.stride_tricks.sliding_window_view(wave, _WINDOW)[::_HOP]
-    power = np.abs(np.fft.rfft(windows * np.hanning(_WINDOW))) ** 2
+    shape = np.hanning(_WINDOW)
+    power = np.concatenate([np.abs(np.fft.rfft(part * shape)) ** 2 for part in split(windows)])
     whole = power.sum(axis=1)
     bands = np.log(power[whole >= _LOUD * whole.max()] @ _filters() + 1e-6).mean(axis=0)
     return bands - bands.mean()

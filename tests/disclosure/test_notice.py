@@ -15,7 +15,6 @@ from dia_demo.services.dialogue.output import (
     joined_samples,
     whole_figures,
     words_in_file,
-    words_of_run,
     write_dialogue,
     write_with_notice,
 )
@@ -123,7 +122,9 @@ def test_a_dialogue_has_it_once_at_the_start_of_each_file(synthesis, tones, tmp_
     np.testing.assert_allclose(samples, np.concatenate([tones, whole]), atol=1e-4)
     words = read_metadata(tmp_path / "out.wav")["words"]
     seconds = len(tones) / RATE
-    assert words[0]["start"] == pytest.approx(words_of_run(dialogue)[0].start + seconds, abs=1e-3)
+    assert words[0]["start"] == pytest.approx(
+        dialogue.timeline().words[0].start + seconds, abs=1e-3
+    )
     assert words_in_file(dialogue)[0].start == words[0]["start"]
     part = write_with_notice(tmp_path / "part.wav", dialogue, whole, RATE, {})
     np.testing.assert_allclose(read(part), samples, atol=1e-4)

@@ -58,11 +58,6 @@ def write_dialogue(path: Path, run: DialogueRun, figures: Figures) -> None:
         ) from error
 
 
-def words_of_run(run: DialogueRun) -> list[TimedWord]:
-    """The words of the whole with their times."""
-    return [word for piece in JoinedSound(run).ready_pieces() for word in piece.words]
-
-
 def notice_of(run: DialogueRun, sample_rate: int) -> np.ndarray:
     """The notice at the start of a dialogue's files, float32 [n]."""
     return run.synthesis.notice.samples(sample_rate)
@@ -71,7 +66,7 @@ def notice_of(run: DialogueRun, sample_rate: int) -> np.ndarray:
 def words_in_file(run: DialogueRun) -> list[TimedWord]:
     """The words with their times in the file of the whole, which may begin with a notice."""
     seconds = run.synthesis.notice.seconds
-    return [word.shift(seconds) for word in words_of_run(run)]
+    return [word.shift(seconds) for word in run.timeline().words]
 
 
 def joined_samples(run: DialogueRun) -> np.ndarray:
@@ -95,7 +90,7 @@ def write_speakers(folder: Path, run: DialogueRun, suffix: str) -> Iterator[Path
         )
     samples = joined_samples(run)
     rate = run.take(run.plan.chunks[0]).sample_rate
-    spans = list(speaking_spans(words_of_run(run), len(samples) / rate))
+    spans = list(speaking_spans(run.timeline().words, len(samples) / rate))
     for speaker in sorted(speakers):
         track = np.zeros_like(samples)
         for who, start, end in spans:
@@ -116,7 +111,9 @@ def write_with_notice(
     return write_audio(path, np.concatenate([notice, samples]), rate, about)
 
 
-def speaking_spans(words: list[TimedWord], seconds: float) -> Iterator[tuple[str, float, float]]:
+def speaking_spans(
+    words: Sequence[TimedWord], seconds: float
+) -> Iterator[tuple[str, float, float]]:
     """Who speaks from when to when: changes are midway between the words of two speakers."""
     start = 0.0
     for word, after in pairwise(words):
@@ -134,10 +131,7 @@ def whole_figures(run: DialogueRun, wall_seconds: float, first_audio: float | No
     attempts = [
         attempt.figures for chunk in run.plan.chunks for attempt in run.attempts[chunk.index]
     ]
-    audio = (
-        sum(len(piece.samples) for piece in JoinedSound(run).ready_pieces())
-        / attempts[0].sample_rate
-    )
+    audio = run.timeline().samples / attempts[0].sample_rate
     return replace(
         attempts[0],
         audio_seconds=audio,

@@ -44,7 +44,7 @@ from dia_demo.services.dialogue.events import (
 from dia_demo.services.dialogue.join import Joiner, Placed
 from dia_demo.services.dialogue.plan import DialoguePlan, Join
 from dia_demo.services.dialogue.store import DialogueStore
-from dia_demo.services.dialogue.timeline import words_of_chunk
+from dia_demo.services.dialogue.timeline import Timeline, words_of_chunk
 from dia_demo.services.judging.chunk_take import ChunkTake, words_in_codes
 from dia_demo.services.judging.judge import Fault, Verdict, alignment_of, judge
 from dia_demo.services.synthesis import Synthesis
@@ -81,6 +81,7 @@ class DialogueRun:
         self.stopped: dict[int, float] = {}
         self._rate = 0.0  # seconds of audio made in a second
         self._prompts: dict[tuple[tuple[int, int], ...], VoicePrompt] = {}
+        self._timelines: dict[tuple[int, ...], Timeline] = {}
 
     def is_done(self, chunk: Chunk) -> bool:
         """Whether a chunk is good, or was made as often as it may be."""
@@ -117,6 +118,19 @@ class DialogueRun:
         if take is None:
             raise RunError(f"Part {chunk.index + 1} is no longer in {self.store.folder}.")
         return take
+
+    def timeline(self) -> Timeline:
+        """The words of the whole, as far as it is made. The takes are read and aligned once for the
+        same attempts."""
+        key = tuple(map(len, self.attempts.values()))
+        if key not in self._timelines:
+            words: list[TimedWord] = []
+            samples = 0
+            for piece in JoinedSound(self).ready_pieces():
+                words += piece.words
+                samples += len(piece.samples)
+            self._timelines = {key: Timeline(tuple(words), samples)}
+        return self._timelines[key]
 
     @property
     def made(self) -> int:

@@ -33,6 +33,14 @@ class Span:
     turn: int
 
 
+@dataclass(frozen=True)
+class Timeline:
+    """The words of a dialogue with their times, and how many samples it has."""
+
+    words: tuple[TimedWord, ...]
+    samples: int
+
+
 def words_of_chunk(
     plan: DialoguePlan, chunk: Chunk, take: ChunkTake, alignment: Alignment | None, placed: Placed
 ) -> list[TimedWord]:
