@@ -1,53 +1,79 @@
-"""Environment variables: read with their allowed values, and every mistake of them collected."""
+"""Environment variables as the fields of a dataclass, validated by pydantic with our sentences.
+
+A field is annotated with its type and, by a function of this module, with its variable. Annotations
+are evaluated when variables are read: `--help` does not load pydantic.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
+from typing import TYPE_CHECKING, Any
 
 from dia_demo.errors import InputError
 
+if TYPE_CHECKING:
+    from pydantic import BeforeValidator
+    from pydantic.fields import FieldInfo
 
-class Variables:
-    """Reads variables; one that cannot be used becomes a mistake, and its default is used instead.
 
-    An empty variable is one that is not set.
+def read_variables(env: Mapping[str, str], *kinds: type) -> tuple:
+    """A dataclass of each kind. Fields whose variables are not set have their defaults.
+
+    Raises InputError with a line for every mistake, in the order of the fields.
     """
+    from pydantic import TypeAdapter, ValidationError
 
-    def __init__(self, env: Mapping[str, str]) -> None:
-        self.env = env
-        self.mistakes: list[str] = []
+    # A field without a variable would be read from one of its own name.
+    env = {name: text for name, text in env.items() if name.isupper()}
+    adapter = TypeAdapter(tuple[*kinds])  # type: ignore[valid-type]
+    try:
+        return adapter.validate_python([env] * len(kinds))
+    except ValidationError as error:
+        raise InputError("\n".join(str(one["ctx"]["error"]) for one in error.errors())) from None
 
-    def raise_mistakes(self) -> None:
-        """Raise InputError with a line for every mistake, if there are any."""
-        if self.mistakes:
-            raise InputError("\n".join(self.mistakes))
 
-    def check(self, check: Callable[[], object]) -> None:
-        """Call `check`; the InputError that it raises is a mistake."""
+def parse_by(parse: Callable[[Any], Any]) -> BeforeValidator:
+    """What `parse` returns, as the annotated type. Its InputError is a mistake."""
+    from pydantic import BeforeValidator
+
+    def validate(value: Any) -> Any:
         try:
-            check()
+            return parse(value)
         except InputError as error:
-            self.mistakes.append(str(error))
+            raise ValueError(error) from None
 
-    def text(self, name: str, default: str) -> str:
-        """Any text."""
-        return self.env.get(name) or default
+    return BeforeValidator(validate)
 
-    def choice(self, name: str, default: str, allowed: Sequence[str]) -> str:
-        """One of the allowed texts."""
-        text = self.text(name, default)
-        if text in allowed:
-            return text
-        self.mistakes.append(f"{name} must be one of {', '.join(allowed)}, not {text!r}.")
-        return default
 
-    def whole(self, name: str, default: int, low: int, high: int = 1024) -> int:
-        """A whole number from `low` to `high`."""
-        text = self.text(name, "")
+def read_text(name: str, parse: Callable[[str], Any] = str) -> FieldInfo:
+    """The text of a variable, as `parse` returns it."""
+    from pydantic import Field
+
+    field = Field(validation_alias=name)
+    field.metadata.append(parse_by(parse))
+    return field
+
+
+def read_choice(name: str, allowed: Collection[str]) -> FieldInfo:
+    """One of the allowed texts."""
+
+    def parse(text: str) -> str:
+        if text not in allowed:
+            raise InputError(f"{name} must be one of {', '.join(allowed)}, not {text!r}.")
+        return text
+
+    return read_text(name, parse)
+
+
+def read_whole(name: str, low: int, high: int = 1024, unit: int = 1) -> FieldInfo:
+    """A whole number from `low` to `high` of the unit."""
+
+    def parse(text: str) -> int:
         if not text:
-            return default
+            raise InputError(f"{name} is empty: give it a number, or remove it.")
         number = int(text) if text.isascii() and text.isdigit() and len(text) < 20 else -1
-        if low <= number <= high:
-            return number
-        self.mistakes.append(f"{name} must be a whole number from {low} to {high}, not {text!r}.")
-        return default
+        if not low <= number <= high:
+            raise InputError(f"{name} must be a whole number from {low} to {high}, not {text!r}.")
+        return number * unit
+
+    return read_text(name, parse)

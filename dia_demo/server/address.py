@@ -13,12 +13,20 @@ import socket
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import Annotated
 
 from dia_demo.errors import InputError, RunError
-from dia_demo.machine.variables import Variables
+from dia_demo.machine.variables import read_text, read_variables, read_whole
 
 HOST, PORT, PORTS = "127.0.0.1", 7860, 100
 HIGHEST_PORT = 65535
+
+
+@dataclass(frozen=True)
+class _Variables:
+    host: Annotated[str, read_text("GRADIO_SERVER_NAME")] = HOST
+    port: Annotated[int, read_whole("GRADIO_SERVER_PORT", 0, HIGHEST_PORT)] = PORT
+    ports: Annotated[int, read_whole("GRADIO_NUM_PORTS", 1, HIGHEST_PORT)] = PORTS
 
 
 @dataclass(frozen=True)
@@ -31,15 +39,9 @@ class Address:
     @classmethod
     def from_env(cls, env: Mapping[str, str] = os.environ) -> Address:
         """Raises InputError with a line for every variable that cannot be used, naming it."""
-        read = Variables(env)
-        host = read.text("GRADIO_SERVER_NAME", HOST).strip("[]")
-        first = read.whole("GRADIO_SERVER_PORT", PORT, 0, HIGHEST_PORT)
-        count = read.whole("GRADIO_NUM_PORTS", PORTS, 1, HIGHEST_PORT)
-        for name in ("GRADIO_SERVER_PORT", "GRADIO_NUM_PORTS"):
-            if env.get(name) == "":  # Which gradio cannot read.
-                read.mistakes.append(f"{name} is empty: give it a number, or remove it.")
-        read.raise_mistakes()
-        return cls(host, range(first, min(first + count, HIGHEST_PORT + 1)))
+        (read,) = read_variables(env, _Variables)
+        end = min(read.port + read.ports, HIGHEST_PORT + 1)
+        return cls((read.host or HOST).strip("[]"), range(read.port, end))
 
     @property
     def is_loopback(self) -> bool:

@@ -8,9 +8,9 @@ import os
 import re
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from functools import partial
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Annotated
 
 from dia_demo.config import PRECISIONS, RuntimeConfig
 from dia_demo.disclosure.notice import Notice
@@ -19,16 +19,9 @@ from dia_demo.errors import InputError
 from dia_demo.families.resolve import known_models, local_folder
 from dia_demo.files import is_own_folder
 from dia_demo.machine.processor import check_override
-from dia_demo.machine.variables import Variables
+from dia_demo.machine.variables import parse_by, read_choice, read_text, read_variables, read_whole
 from dia_demo.services.queue import ADDRESS_RUNS
 from dia_demo.text.script import MAX_SCRIPT_CHARACTERS
-
-KEPT_GB = 4
-TEMP_GB = 2
-_ORIGIN = re.compile(r"https?://[^/]+")
-_ENGINE = re.compile(r"https?://[^/?#\s]+(/[^?#\s]*)?")
-_LOGIN = re.compile(r"[^:]+:.+")
-_TOKEN = re.compile(r"[\x21-\x7e]{16,}")
 
 
 def default_takes() -> Path:
@@ -43,12 +36,77 @@ def default_takes() -> Path:
     return folder.with_name(f"{folder.name}-{os.getuid()}")
 
 
-def kept_folder(env: Mapping[str, str] = os.environ) -> Path:
+def kept_folder() -> Path:
     """The folder of kept files: DIA_KEPT, else one for the user's data."""
-    if env.get("DIA_KEPT"):
-        return Path(env["DIA_KEPT"])
-    data = os.environ.get("XDG_DATA_HOME")
-    return (Path(data) if data else Path.home() / ".local" / "share") / "dia-demo"
+    data = Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share")
+    return Path(os.environ.get("DIA_KEPT") or data / "dia-demo")
+
+
+def _split_entries(text: str) -> list[tuple[int, str]]:
+    """What spaces separate, numbered from 1."""
+    return list(enumerate(text.split(), start=1))
+
+
+def _parse_model(model: str) -> str:
+    try:
+        local_folder(model)
+    except InputError as error:
+        raise InputError(f"DIA_MODELS: {error}") from None
+    return model
+
+
+def _parse_login(entry: tuple[int, str]) -> tuple[str, str]:
+    number, login = entry
+    user, _, password = login.partition(":")
+    if not (user and password):  # The message does not show what may be a password.
+        raise InputError(
+            "DIA_LOGIN lists logins as NAME:PASSWORD with spaces between them; entry "
+            f"{number} has no name, colon or password."
+        )
+    return user, password
+
+
+def _parse_token(entry: tuple[int, str]) -> str:
+    number, token = entry
+    if not re.fullmatch(r"[\x21-\x7e]{16,}", token):  # The message does not show it.
+        raise InputError(
+            "DIA_TOKENS lists tokens with spaces between them, each of at least 16 letters, "
+            f"digits or signs of ASCII; entry {number} is shorter or has others. "
+            "python -c 'import secrets; print(secrets.token_urlsafe())' makes one."
+        )
+    return token
+
+
+def _parse_origin(origin: str) -> str:
+    if not re.fullmatch("https?://[^/]+", origin):
+        raise InputError(
+            "DIA_ORIGINS must list websites separated by spaces, such as https://example.org, "
+            f"without a path or a slash at the end, not {origin!r}."
+        )
+    return origin
+
+
+def _parse_engine(text: str) -> str:
+    url = text.rstrip("/")
+    if url and not re.fullmatch(r"https?://[^/?#\s]+(/[^?#\s]*)?", url):
+        raise InputError(
+            "DIA_ENGINE must be the address of a running server, such as http://10.0.0.5:7860, "
+            f"not {url!r}."
+        )
+    return url
+
+
+@dataclass(frozen=True)
+class _Start:
+    """What runs, which is reported first. DIA_CPU is only checked here."""
+
+    cpu: Annotated[None, read_text("DIA_CPU", lambda cpu: check_override({"DIA_CPU": cpu}))] = None
+    precision: Annotated[str, read_choice("DIA_PRECISION", PRECISIONS)] = RuntimeConfig.precision
+    threads: Annotated[int | None, read_whole("DIA_THREADS", 1)] = RuntimeConfig.threads
+    model: Annotated[str, read_text("DIA_MODEL")] = RuntimeConfig.model
+    models: Annotated[
+        tuple[Annotated[str, parse_by(_parse_model)], ...], read_text("DIA_MODELS", str.split)
+    ] = ()
 
 
 @dataclass(frozen=True)
@@ -66,28 +124,37 @@ class Settings:
     """
 
     runtime: RuntimeConfig = RuntimeConfig()
-    queue_size: int = 64
-    takes_folder: Path = field(default_factory=default_takes)
-    temp_bytes: int = TEMP_GB * 10**9
-    kept_folder: Path = field(default_factory=kept_folder)
-    kept_bytes: int = KEPT_GB * 10**9
-    shared_comparison: Path | None = None
-    measure: bool = True
-    origins: tuple[str, ...] = ()
+    queue_size: Annotated[int, read_whole("DIA_QUEUE", 0)] = 64
+    takes_folder: Annotated[Path, read_text("DIA_TAKES")] = field(default_factory=default_takes)
     models: tuple[str, ...] = known_models()
-    places: int = 2
-    address_places: int = ADDRESS_RUNS
-    at_once: int = PLACES
-    script_characters: int = MAX_SCRIPT_CHARACTERS
-    prompt_seconds: int = 60
-    upload_mb: int = 100
-    logins: tuple[tuple[str, str], ...] = field(default=(), repr=False)
-    tokens: tuple[str, ...] = field(default=(), repr=False)
-    open_api: bool = False
-    unload_minutes: int = 30
-    notice: Notice = Notice.OFF
-    engine: str = ""
-    engine_token: str = field(default="", repr=False)
+    places: Annotated[int, read_whole("DIA_PLACES", 1)] = 2
+    address_places: Annotated[int, read_whole("DIA_ADDRESS_PLACES", 1)] = ADDRESS_RUNS
+    at_once: Annotated[int, read_whole("DIA_AT_ONCE", 1)] = PLACES
+    script_characters: Annotated[int, read_whole("DIA_SCRIPT", 10, MAX_SCRIPT_CHARACTERS)] = (
+        MAX_SCRIPT_CHARACTERS
+    )
+    prompt_seconds: Annotated[int, read_whole("DIA_PROMPT_SECONDS", 1)] = 60
+    upload_mb: Annotated[int, read_whole("DIA_UPLOAD_MB", 1)] = 100
+    logins: Annotated[
+        tuple[Annotated[tuple[str, str], parse_by(_parse_login)], ...],
+        read_text("DIA_LOGIN", _split_entries),
+    ] = field(default=(), repr=False)
+    tokens: Annotated[
+        tuple[Annotated[str, parse_by(_parse_token)], ...], read_text("DIA_TOKENS", _split_entries)
+    ] = field(default=(), repr=False)
+    open_api: Annotated[bool, read_choice("DIA_OPEN_API", ("on", "off"))] = False
+    unload_minutes: Annotated[int, read_whole("DIA_UNLOAD_MINUTES", 0, 10_000)] = 30
+    temp_bytes: Annotated[int, read_whole("DIA_TEMP_GB", 1, unit=10**9)] = 2 * 10**9
+    kept_folder: Annotated[Path, read_text("DIA_KEPT")] = field(default_factory=kept_folder)
+    kept_bytes: Annotated[int, read_whole("DIA_KEPT_GB", 1, unit=10**9)] = 4 * 10**9
+    shared_comparison: Annotated[Path | None, read_text("DIA_COMPARE")] = None
+    measure: Annotated[bool, read_choice("DIA_MEASURE", ("on", "off"))] = True
+    origins: Annotated[
+        tuple[Annotated[str, parse_by(_parse_origin)], ...], read_text("DIA_ORIGINS", str.split)
+    ] = ()
+    engine: Annotated[str, read_text("DIA_ENGINE", _parse_engine)] = ""
+    engine_token: Annotated[str, read_text("DIA_ENGINE_TOKEN")] = field(default="", repr=False)
+    notice: Annotated[Notice, read_choice("DIA_NOTICE", tuple(Notice))] = Notice.OFF
 
     @property
     def served_folder(self) -> Path:
@@ -96,108 +163,13 @@ class Settings:
 
     @classmethod
     def from_env(cls, env: Mapping[str, str] = os.environ) -> Settings:
-        """Raises InputError with a line for every variable that cannot be used, naming it."""
-        read = _Variables(env)
-        read.check(partial(check_override, env))
-        precision = read.choice("DIA_PRECISION", RuntimeConfig.precision, PRECISIONS)
-        threads = read.whole("DIA_THREADS", 0, 1) or None
-        model = read.text("DIA_MODEL", RuntimeConfig.model)
-        shared = env.get("DIA_COMPARE")
-        settings = cls(
-            runtime=RuntimeConfig(model=model, precision=precision, threads=threads),
-            models=read.models("DIA_MODELS", cls.models),
-            queue_size=read.whole("DIA_QUEUE", cls.queue_size, 0),
-            places=read.whole("DIA_PLACES", cls.places, 1),
-            address_places=read.whole("DIA_ADDRESS_PLACES", cls.address_places, 1),
-            at_once=read.whole("DIA_AT_ONCE", cls.at_once, 1),
-            script_characters=read.whole(
-                "DIA_SCRIPT", cls.script_characters, 10, MAX_SCRIPT_CHARACTERS
-            ),
-            prompt_seconds=read.whole("DIA_PROMPT_SECONDS", cls.prompt_seconds, 1),
-            upload_mb=read.whole("DIA_UPLOAD_MB", cls.upload_mb, 1),
-            logins=read.logins("DIA_LOGIN"),
-            tokens=read.tokens("DIA_TOKENS"),
-            open_api=read.choice("DIA_OPEN_API", "off", ("on", "off")) == "on",
-            unload_minutes=read.whole("DIA_UNLOAD_MINUTES", cls.unload_minutes, 0, 10_000),
-            takes_folder=Path(read.text("DIA_TAKES", "") or default_takes()),
-            temp_bytes=read.whole("DIA_TEMP_GB", TEMP_GB, 1) * 10**9,
-            kept_folder=kept_folder(env),
-            kept_bytes=read.whole("DIA_KEPT_GB", KEPT_GB, 1) * 10**9,
-            shared_comparison=Path(shared) if shared else None,
-            measure=read.choice("DIA_MEASURE", "on", ("on", "off")) == "on",
-            origins=read.origins("DIA_ORIGINS"),
-            engine=read.engine("DIA_ENGINE"),
-            engine_token=read.text("DIA_ENGINE_TOKEN", ""),
-            notice=read.notice("DIA_NOTICE"),
-        )
-        read.raise_mistakes()
-        return settings
-
-
-class _Variables(Variables):
-    """Reads the variables that only the app and the command line have."""
-
-    def models(self, name: str, default: tuple[str, ...]) -> tuple[str, ...]:
-        models = tuple(self.text(name, "").split())
-        for model in models:
-            self.check(partial(_check_model, name, model))
-        return models or default
-
-    def origins(self, name: str) -> tuple[str, ...]:
-        origins = tuple(self.text(name, "").split())
-        for origin in origins:
-            if not _ORIGIN.fullmatch(origin):
-                self.mistakes.append(
-                    f"{name} must list websites separated by spaces, such as https://example.org, "
-                    f"without a path or a slash at the end, not {origin!r}."
-                )
-        return origins
-
-    def notice(self, name: str) -> Notice:
-        return Notice(self.choice(name, Notice.OFF, tuple(Notice)))
-
-    def logins(self, name: str) -> tuple[tuple[str, str], ...]:
-        logins = self.text(name, "").split()
-        for number, login in enumerate(logins, start=1):
-            if not _LOGIN.fullmatch(login):  # The message does not show what may be a password.
-                self.mistakes.append(
-                    f"{name} lists logins as NAME:PASSWORD with spaces between them; entry "
-                    f"{number} has no name, colon or password."
-                )
-        return tuple((user, password) for user, _, password in (s.partition(":") for s in logins))
-
-    def engine(self, name: str) -> str:
-        url = self.text(name, "").rstrip("/")
-        if url and not _ENGINE.fullmatch(url):
-            self.mistakes.append(
-                f"{name} must be the address of a running server, such as http://10.0.0.5:7860, "
-                f"not {url!r}."
-            )
-        return url
-
-    def tokens(self, name: str) -> tuple[str, ...]:
-        tokens = tuple(self.text(name, "").split())
-        for number, token in enumerate(tokens, start=1):
-            if not _TOKEN.fullmatch(token):  # The message does not show it.
-                self.mistakes.append(
-                    f"{name} lists tokens with spaces between them, each of at least 16 letters, "
-                    f"digits or signs of ASCII; entry {number} is shorter or has others. "
-                    "python -c 'import secrets; print(secrets.token_urlsafe())' makes one."
-                )
-        return tokens
+        """An empty variable is not set. Raises InputError with a line for every mistake."""
+        start, settings = read_variables({k: v for k, v in env.items() if v}, _Start, cls)
+        runtime = RuntimeConfig(start.model, start.precision, threads=start.threads)
+        return replace(settings, runtime=runtime, models=start.models or cls.models)
 
 
 def read_notice(env: Mapping[str, str]) -> Notice:
     """DIA_NOTICE alone. Raises InputError for another value than those that are allowed."""
-    read = _Variables(env)
-    notice = read.notice("DIA_NOTICE")
-    read.raise_mistakes()
-    return notice
-
-
-def _check_model(variable: str, model: str) -> None:
-    """Raise InputError unless `model` is the name of a model or a folder."""
-    try:
-        local_folder(model)
-    except InputError as error:
-        raise InputError(f"{variable}: {error}") from None
+    (settings,) = read_variables({"DIA_NOTICE": env.get("DIA_NOTICE") or Notice.OFF}, Settings)
+    return settings.notice

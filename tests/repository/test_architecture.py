@@ -101,7 +101,7 @@ import dia_demo.services.diagnosis.doctor
 assert threading.active_count() == before, "a thread was started"
 assert torch.get_num_threads() == threads, "the number of threads was set"
 assert torch.equal(torch.get_rng_state(), state), "the generator was touched"
-heavy = "dac gradio matplotlib librosa transformers soundfile huggingface_hub".split()
+heavy = "dac gradio matplotlib librosa transformers soundfile huggingface_hub pydantic".split()
 print([name for name in heavy if name in sys.modules])
 """
     out = subprocess.run(

@@ -41,6 +41,15 @@ def test_a_port_that_is_none_is_refused(name, value):
         Address.from_env({name: value})
 
 
+def test_all_mistakes_are_in_one_message():
+    with pytest.raises(InputError) as caught:
+        Address.from_env({"GRADIO_NUM_PORTS": "9" * 20, "GRADIO_SERVER_PORT": ""})
+    assert str(caught.value).splitlines() == [
+        "GRADIO_SERVER_PORT is empty: give it a number, or remove it.",
+        f"GRADIO_NUM_PORTS must be a whole number from 1 to 65535, not '{'9' * 20}'.",
+    ]
+
+
 @pytest.mark.parametrize("host", ["192.0.2.1", "2001:db8::1", "..", "a" * 80])
 def test_the_address_of_another_machine_is_refused(host):
     with pytest.raises(InputError, match="GRADIO_SERVER_NAME must be an address of this machine"):

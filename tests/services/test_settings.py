@@ -5,18 +5,20 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import traceback
 from dataclasses import replace
 
 import pytest
 
 from dia_demo.config import RuntimeConfig
+from dia_demo.disclosure.notice import Notice
 from dia_demo.errors import InputError
 from dia_demo.files import ROOT
 from dia_demo.server.application import mount_options
 from dia_demo.services.models import Models
 from dia_demo.services.people import Caller, Visitor
 from dia_demo.services.queue import Queue
-from dia_demo.services.settings import Settings
+from dia_demo.services.settings import Settings, read_notice
 from dia_demo.services.synthesis import Synthesis
 from dia_demo.services.take import VoicePrompt
 from dia_demo.ui.generate import expectation
@@ -52,6 +54,72 @@ def test_every_mistake_has_a_line_of_its_own():
     for name, value in MISTAKES.items():
         (line,) = [line for line in lines if line.startswith(name)]
         assert value.split()[-1] in line
+
+
+def test_all_mistakes_are_in_one_message():
+    """In the order of the variables, and of the entries of a list."""
+    wrong = {
+        "DIA_NOTICE": "loud",
+        "DIA_ENGINE": "10.0.0.5/",
+        "DIA_ORIGINS": "https://example.org http://a/ {name}",
+        "DIA_UPLOAD_MB": "9" * 20,
+        "DIA_LOGIN": "ada:secret bob: :hidden",
+        "DIA_MODELS": "nano {0} ?",
+        "DIA_THREADS": "1025",
+    }
+    with pytest.raises(InputError) as caught:
+        Settings.from_env(wrong)
+    model = "is neither 'nano', nor a folder on this machine, nor a hub name like"
+    login = "DIA_LOGIN lists logins as NAME:PASSWORD with spaces between them; entry"
+    origin = (
+        "DIA_ORIGINS must list websites separated by spaces, such as https://example.org, without "
+        "a path or a slash at the end, not"
+    )
+    assert str(caught.value).splitlines() == [
+        "DIA_THREADS must be a whole number from 1 to 1024, not '1025'.",
+        f"DIA_MODELS: Model '{{0}}' {model} nari-labs/Dia-1.6B-0626.",
+        f"DIA_MODELS: Model '?' {model} nari-labs/Dia-1.6B-0626.",
+        f"DIA_UPLOAD_MB must be a whole number from 1 to 1024, not '{'9' * 20}'.",
+        f"{login} 2 has no name, colon or password.",
+        f"{login} 3 has no name, colon or password.",
+        f"{origin} 'http://a/'.",
+        f"{origin} '{{name}}'.",
+        "DIA_ENGINE must be the address of a running server, such as http://10.0.0.5:7860, not "
+        "'10.0.0.5'.",
+        "DIA_NOTICE must be one of off, tone, spoken, not 'loud'.",
+    ]
+
+
+def test_an_empty_variable_is_not_set():
+    names = (*MISTAKES, "DIA_LOGIN", "DIA_TOKENS", "DIA_ENGINE", "DIA_TAKES", "DIA_COMPARE")
+    assert Settings.from_env(dict.fromkeys(names, "")) == Settings.from_env({})
+    assert read_notice({"DIA_NOTICE": ""}) is Notice.OFF
+
+
+def test_the_notice_is_read_alone():
+    assert read_notice({"DIA_NOTICE": "tone", "DIA_QUEUE": "x"}) is Notice.TONE
+    with pytest.raises(InputError, match="^DIA_NOTICE must be one of off, tone, spoken, not 'x'.$"):
+        read_notice({"DIA_NOTICE": "x", "DIA_QUEUE": "x"})
+
+
+def test_gigabytes_and_switches_have_the_values_of_their_texts():
+    texts = {"DIA_TEMP_GB": "7", "DIA_MEASURE": "off", "DIA_OPEN_API": "on", "DIA_MODELS": " "}
+    settings = Settings.from_env(texts | {"DIA_ENGINE": "http://10.0.0.5:7860//"})
+    assert settings.temp_bytes == 7 * 10**9 and settings.models == Settings.models
+    assert settings.open_api and not settings.measure
+    assert settings.engine == "http://10.0.0.5:7860"
+
+
+def test_no_secret_is_shown_with_a_mistake():
+    """Neither in the message nor in a log of the error with its causes."""
+    given = {"DIA_LOGIN": "ada:hidden hidden", "DIA_TOKENS": "hidden", "DIA_QUEUE": "x"}
+    given["DIA_ENGINE_TOKEN"] = "hidden"
+    with pytest.raises(InputError) as caught:
+        Settings.from_env(given)
+    logged = "".join(traceback.format_exception(caught.value))
+    assert "DIA_QUEUE" in logged and "hidden" not in logged
+    given = {"DIA_LOGIN": "ada:hidden", "DIA_TOKENS": "hidden" * 4, "DIA_ENGINE_TOKEN": "hidden"}
+    assert "hidden" not in repr(Settings.from_env(given))
 
 
 def test_a_password_is_not_shown():
