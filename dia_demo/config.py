@@ -23,21 +23,30 @@ DEVICES = ("cpu", "xpu", "cuda")
 
 @dataclass(frozen=True)
 class Range:
-    """Allowed values of one number, both ends included."""
+    """Allowed values of one number, both ends included; in Annotated, pydantic checks it."""
 
     low: float
     high: float
     whole: bool = False
 
-    def check(self, name: str, value: float) -> None:
-        """Raise InputError, naming the field, the value and the range, unless `value` is inside."""
+    def check(self, name: str, value: Any) -> Any:
+        """The number, an int where `whole`. Raises InputError with field, value and range."""
+        try:
+            return self._parse(value)
+        except ValueError as error:
+            raise InputError(f"{name} {error}") from None
+
+    def _parse(self, value: Any) -> float:
         is_number = isinstance(value, int | float) and not isinstance(value, bool)
         if is_number and self.low <= value <= self.high and (not self.whole or value == int(value)):
-            return
+            return int(value) if self.whole else float(value)
         kind = "a whole number" if self.whole else "a number"
-        raise InputError(
-            f"{name} must be {kind} from {self.low:.10g} to {self.high:.10g}, not {value!r}."
-        )
+        raise ValueError(f"must be {kind} from {self.low:.10g} to {self.high:.10g}, not {value!r}.")
+
+    def __get_pydantic_core_schema__(self, _kind: Any, _handler: Any) -> Any:
+        from pydantic_core import core_schema
+
+        return core_schema.no_info_plain_validator_function(self._parse)
 
 
 SEED_LIMIT = 2**32 - 1

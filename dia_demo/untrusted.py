@@ -7,9 +7,10 @@ import json
 import math
 import os
 import stat
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -67,6 +68,21 @@ def parse_as(kind: type[T], raw: object) -> T:
     """
     adapter: TypeAdapter[T] = _adapter(kind)  # type: ignore[arg-type]
     return adapter.validate_json(json.dumps(raw), strict=True)
+
+
+def parse_config(kind: type[T], raw: Mapping[str, Any], source: str) -> T:
+    """A parsed config file as a dataclass. Fields may be missing as in `parse_as`.
+
+    Raises InputError "source: key …" with the ValueError of the first validator that refuses.
+    """
+    from pydantic import ValidationError
+
+    try:
+        return _adapter(kind).validate_python(raw)  # type: ignore[arg-type]
+    except ValidationError as error:
+        problem: Any = error.errors(include_url=False)[0]
+    (key, *index), said = problem["loc"], problem.get("ctx", {}).get("error", problem["msg"])
+    raise InputError(f"{source}: {f'each of {key}' if index else key} {said}")
 
 
 @cache
