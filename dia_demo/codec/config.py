@@ -2,31 +2,48 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from functools import lru_cache
+from math import prod
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator
 
 from dia_demo.config import ModelConfig, Range
 from dia_demo.errors import InputError
 from dia_demo.files import Stamp, file_stamp
-from dia_demo.untrusted import read_json
+from dia_demo.untrusted import parse_config, read_json
 
-SAMPLE_RATES = Range(4000, 384_000, whole=True)
-# Far above Descript's largest codec, and small enough to be built.
-_WIDTHS = Range(1, 2**16, whole=True)
-_ALLOWED = {
-    "sample_rate": SAMPLE_RATES,
-    "n_codebooks": Range(1, 100, whole=True),
-    "codebook_size": _WIDTHS,
-    "codebook_dim": _WIDTHS,
-    "encoder_dim": _WIDTHS,
-    "decoder_dim": _WIDTHS,
-    "latent_dim": _WIDTHS,
-}
-_RATES = Range(1, 256, whole=True)
 _MOST_BLOCKS = 8
+
+
+def _check_length(rates: object) -> object:
+    if not isinstance(rates, list | tuple) or not 1 <= len(rates) <= _MOST_BLOCKS:
+        raise ValueError(f"must list 1 to {_MOST_BLOCKS} whole numbers.")
+    return rates
+
+
+SampleRate = Annotated[int, Range(4000, 384_000, whole=True)]
+_Rate = Annotated[int, Range(1, 256, whole=True)]
+Rates = Annotated[tuple[_Rate, ...], BeforeValidator(_check_length)]
+# Far above Descript's largest codec, and small enough to be built.
+_Width = Annotated[int, Range(1, 2**16, whole=True)]
+
+
+@dataclass(frozen=True)
+class DacSizes:
+    """Arguments of dac.DAC, with its defaults."""
+
+    sample_rate: SampleRate = 44100
+    n_codebooks: Annotated[int, Range(1, 100, whole=True)] = 9
+    codebook_size: _Width = 1024
+    codebook_dim: _Width = 8
+    encoder_dim: _Width = 64
+    latent_dim: _Width | None = None
+    decoder_dim: _Width = 1536
+    encoder_rates: Rates = (2, 4, 8, 8)
+    decoder_rates: Rates = (8, 8, 4, 2)
 
 
 @dataclass(frozen=True)
@@ -55,9 +72,8 @@ def read_codec_format(folder: Path) -> CodecFormat:
     missing = [key for key in ("sample_rate", "encoder_rates") if key not in raw]
     if missing:
         raise InputError(f"{file} must contain {' and '.join(missing)}.")
-    check_codec_sizes(raw, str(file))
-    sizes = {key: raw[key] for key in ("n_codebooks", "codebook_size") if key in raw}
-    return CodecFormat(raw["sample_rate"], math.prod(raw["encoder_rates"]), **sizes)
+    dac = parse_config(DacSizes, raw, str(file))
+    return CodecFormat(dac.sample_rate, prod(dac.encoder_rates), dac.n_codebooks, dac.codebook_size)
 
 
 def read_codec_config(file: Path) -> dict[str, Any]:
@@ -68,19 +84,6 @@ def read_codec_config(file: Path) -> dict[str, Any]:
 @lru_cache(maxsize=16)
 def _parse_config(file: Path, _stamp: Stamp | None) -> dict[str, Any]:
     return read_json(file)
-
-
-def check_codec_sizes(raw: dict, source: str) -> None:
-    """Raise InputError if an argument of dac.DAC is out of range; missing ones are its defaults."""
-    for key, allowed in _ALLOWED.items():
-        if raw.get(key) is not None:
-            allowed.check(f"{source}: {key}", raw[key])
-    for key in ("encoder_rates", "decoder_rates"):
-        rates = raw.get(key, [1])
-        if not isinstance(rates, list) or not 1 <= len(rates) <= _MOST_BLOCKS:
-            raise InputError(f"{source}: {key} must list 1 to {_MOST_BLOCKS} whole numbers.")
-        for rate in rates:
-            _RATES.check(f"{source}: each of {key}", rate)
 
 
 def check_codec_fits(config: ModelConfig, codec: CodecFormat, source: str) -> None:

@@ -16,7 +16,7 @@ from typing import Any, cast
 import torch
 from torch import Tensor, nn
 
-from dia_demo.codec.config import check_codec_sizes, read_codec_config
+from dia_demo.codec.config import DacSizes, read_codec_config
 from dia_demo.codec.files import CodecSource, import_dac
 from dia_demo.codec.names import dac_name, fold, fold_names, from_transformers, is_transformers
 from dia_demo.errors import InputError
@@ -26,6 +26,7 @@ from dia_demo.model.weights.tensor_files import (
     unreadable_error,
     weight_fault,
 )
+from dia_demo.untrusted import parse_config
 
 # A pickle is mapped again after this many bytes, so that pages already read are released.
 _MAPPED_BYTES = 64 * 2**20
@@ -78,7 +79,7 @@ def open_dac(source: CodecSource) -> StoredDac:
         raise
     except Exception as error:  # torch and safetensors raise many types for a damaged file.
         raise _read_error(source, error) from error
-    check_codec_sizes(kwargs, source.label)
+    parse_config(DacSizes, kwargs, source.label)
     shapes = {name: shapes[stored] for name, stored in renamed.items()}
     sources = fold_names(shapes)
     net = build_dac(kwargs, source.label)

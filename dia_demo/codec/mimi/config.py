@@ -7,14 +7,15 @@ transformers' MimiConfig, which kyutai/mimi has in its config.json.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, replace
 from math import prod
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from dia_demo.codec.config import SAMPLE_RATES, CodecFormat, read_codec_config
+from dia_demo.codec.config import CodecFormat, Rates, SampleRate, read_codec_config
 from dia_demo.config import Range
 from dia_demo.errors import InputError
+from dia_demo.untrusted import parse_config
 
 # The shape of the network, which this program computes: other values are refused.
 _FIXED = {
@@ -29,34 +30,34 @@ _FIXED = {
 }
 # Transformers has no other: its upsampling doubles the rate.
 STRIDE = 2
-_WIDTHS = Range(1, 2**14, whole=True)
-_COUNTS = Range(1, 100, whole=True)
-_MOST_BLOCKS = 8
+_Width = Annotated[int, Range(1, 2**14, whole=True)]
+_Count = Annotated[int, Range(1, 100, whole=True)]
+_Number = Annotated[float, Range(1e-12, 1e9)]
 
 
 @dataclass(frozen=True)
 class MimiConfig:
     """The defaults are those of kyutai/mimi."""
 
-    sampling_rate: int = 24_000
-    hidden_size: int = 512
-    num_filters: int = 64
-    upsampling_ratios: tuple[int, ...] = (8, 6, 5, 4)
-    kernel_size: int = 7
-    last_kernel_size: int = 3
-    residual_kernel_size: int = 3
-    compress: int = 2
-    codebook_size: int = 2048
-    codebook_dim: int = 256
-    num_quantizers: int = 32
-    num_semantic_quantizers: int = 1
-    num_hidden_layers: int = 8
-    intermediate_size: int = 2048
-    num_attention_heads: int = 8
-    head_dim: int = 64
-    norm_eps: float = 1e-5
-    rope_theta: float = 10_000.0
-    sliding_window: int = 250
+    sampling_rate: SampleRate = 24_000
+    hidden_size: _Width = 512
+    num_filters: _Width = 64
+    upsampling_ratios: Rates = (8, 6, 5, 4)
+    kernel_size: _Width = 7
+    last_kernel_size: _Width = 3
+    residual_kernel_size: _Width = 3
+    compress: _Width = 2
+    codebook_size: _Width = 2048
+    codebook_dim: _Width = 256
+    num_quantizers: _Count = 32
+    num_semantic_quantizers: _Count = 1
+    num_hidden_layers: _Count = 8
+    intermediate_size: _Width = 2048
+    num_attention_heads: _Count = 8
+    head_dim: _Width = 64
+    norm_eps: _Number = 1e-5
+    rope_theta: _Number = 10_000.0
+    sliding_window: _Width = 250
 
     @property
     def hop_length(self) -> int:
@@ -95,34 +96,15 @@ def parse_mimi_config(raw: Mapping[str, Any], source: str) -> MimiConfig:
     for key, value in _FIXED.items():
         if raw.get(key, value) != value:
             raise InputError(f"{source}: {key} must be {value!r}, not {raw[key]!r}.")
-    names = {field.name for field in fields(MimiConfig)}
-    known = {key: raw[key] for key in names & raw.keys() if raw[key] is not None}
+    known = {key: value for key, value in raw.items() if value is not None}
     rope = raw.get("rope_parameters")
     if isinstance(rope, Mapping) and "rope_theta" in rope:
         known["rope_theta"] = rope["rope_theta"]
-    _check_sizes(known, source)
-    known["upsampling_ratios"] = tuple(known.get("upsampling_ratios", (8, 6, 5, 4)))
-    hidden, heads = known.get("hidden_size", 512), known.get("num_attention_heads", 8)
-    known.setdefault("head_dim", hidden // heads)
-    config = MimiConfig(**known)
+    config = parse_config(MimiConfig, known, source)
+    if "head_dim" not in known:
+        config = replace(config, head_dim=config.hidden_size // config.num_attention_heads)
     _check_consistent(config, raw, source)
     return config
-
-
-def _check_sizes(known: dict[str, Any], source: str) -> None:
-    for key, value in known.items():
-        if key == "upsampling_ratios":
-            if not isinstance(value, list | tuple) or not 1 <= len(value) <= _MOST_BLOCKS:
-                raise InputError(f"{source}: {key} must list 1 to {_MOST_BLOCKS} whole numbers.")
-            for ratio in value:
-                Range(1, 256, whole=True).check(f"{source}: each of {key}", ratio)
-        elif key == "sampling_rate":
-            SAMPLE_RATES.check(f"{source}: {key}", value)
-        elif key in ("norm_eps", "rope_theta"):
-            Range(1e-12, 1e9).check(f"{source}: {key}", value)
-        else:
-            counts = key.startswith("num_") and key != "num_filters"
-            (_COUNTS if counts else _WIDTHS).check(f"{source}: {key}", value)
 
 
 def _check_consistent(config: MimiConfig, raw: Mapping[str, Any], source: str) -> None:
@@ -142,8 +124,9 @@ def _check_consistent(config: MimiConfig, raw: Mapping[str, Any], source: str) -
     if not config.num_semantic_quantizers < config.num_quantizers:
         raise InputError(f"{source}: num_semantic_quantizers must be below num_quantizers.")
     rate = raw.get("frame_rate") or raw.get("_frame_rate")
-    if rate is not None and rate * config.hop_length != config.sampling_rate:
+    expected = config.sampling_rate / config.hop_length
+    if rate is not None and rate != expected:
         raise InputError(
-            f"{source}: frame_rate must be {config.sampling_rate / config.hop_length:g}, the "
-            f"sample rate over {config.hop_length} samples of a frame, not {rate!r}."
+            f"{source}: frame_rate must be {expected:g}, the sample rate over "
+            f"{config.hop_length} samples of a frame, not {rate!r}."
         )

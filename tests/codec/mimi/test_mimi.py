@@ -8,7 +8,7 @@ import torch
 
 from dia_demo.codec.files import folder_source
 from dia_demo.codec.mimi.codec import MimiCodec, load_mimi, random_mimi
-from dia_demo.codec.mimi.config import MIMI_FORMAT, parse_mimi_config, read_mimi_format
+from dia_demo.codec.mimi.config import MIMI_FORMAT, MimiConfig, parse_mimi_config, read_mimi_format
 from dia_demo.codec.mimi.weights import TINY_MIMI, open_stored_mimi
 from dia_demo.errors import InputError, RunError
 from dia_demo.model.cpu_model import torch_threads
@@ -147,8 +147,16 @@ def test_random_weights_are_quiet_noise_of_mimis_rates():
         ({"num_residual_layers": 2}, "num_residual_layers must be 1"),
         ({"upsample_groups": 1}, "upsample_groups must be 16"),
         ({"frame_rate": 12.5}, "frame_rate must be 300"),
+        ({"frame_rate": {"hz": 300}}, "frame_rate must be 300"),
         ({"codebook_size": 0}, "codebook_size must be a whole number"),
+        ({"codebook_size": True}, "codebook_size must be a whole number from 1 to 16384, not True"),
+        ({"sampling_rate": 10**6}, "sampling_rate must be a whole number from 4000 to 384000"),
+        ({"num_hidden_layers": 101}, "num_hidden_layers must be a whole number from 1 to 100"),
+        ({"norm_eps": "small"}, "norm_eps must be a number from 1e-12 to 1000000000"),
+        ({"rope_parameters": {"rope_theta": None}}, "rope_theta must be a number"),
         ({"upsampling_ratios": [0]}, "each of upsampling_ratios"),
+        ({"upsampling_ratios": [2] * 9}, "upsampling_ratios must list 1 to 8 whole numbers"),
+        ({"upsampling_ratios": {"0": 2}}, "upsampling_ratios must list 1 to 8 whole numbers"),
         ({"num_semantic_quantizers": 4}, "below num_quantizers"),
         ({"hidden_size": 8, "upsample_groups": 8}, "codebook_dim must differ"),
     ],
@@ -166,6 +174,15 @@ def test_the_published_config_is_read(tmp_path):
                  "head_dim": 64, "upsample_groups": 512, "num_key_value_heads": 8}  # fmt: skip
     assert parse_mimi_config(published, "config.json").format == MIMI_FORMAT
     assert read_mimi_format(tmp_path) == MIMI_FORMAT
+
+
+def test_sizes_that_are_missing_or_null_are_those_of_kyutai_mimi():
+    assert parse_mimi_config({"codebook_size": None, "head_dim": None}, "c.json") == MimiConfig()
+    config = parse_mimi_config(
+        {"num_attention_heads": 4.0, "upsampling_ratios": [2.0, 3]}, "c.json"
+    )
+    assert config == MimiConfig(num_attention_heads=4, head_dim=128, upsampling_ratios=(2, 3))
+    assert type(config.num_attention_heads) is type(config.hop_length) is int
 
 
 def test_tensors_must_match_the_config(reference, tmp_path):
