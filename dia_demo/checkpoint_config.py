@@ -109,10 +109,12 @@ def parse_model_config(raw: dict, source: str = "config.json") -> ModelConfig:
         decoder=decoder,
         delay_pattern=delays,
         guidance_scales=_guidance_scales(raw, source),
-        frames_per_step=_frames_per_step(raw, source),
+        frames_per_step=FRAMES_PER_STEP.check(
+            f"{source}: frames_per_step", raw.get("frames_per_step", 1)
+        ),
         prepared=prepared_weights(raw, source),
     )
-    cross_width = _table(raw, "decoder_config", source).get("cross_hidden_size")
+    cross_width = get_table(raw, "decoder_config", source).get("cross_hidden_size")
     _check_sizes(config, cross_width, source)
     config = replace(config, voices=_voices(raw, config, source))
     limit = config.decoder.max_positions
@@ -140,13 +142,13 @@ def _refuse_other_generations(raw: dict, source: str) -> None:
 
 def _section(raw: dict, name: str, cls: type[T], keys: dict[str, str], source: str) -> T:
     """The encoder's or decoder's config. Keys that do not affect the computation are ignored."""
-    section = _table(raw, name, source)
+    section = get_table(raw, name, source)
     where = f"{source}, {name}"
     values: dict[str, Any] = dict(_sizes(section, keys, where))
     if "num_heads" in values and "num_kv_heads" not in values:
         values["num_kv_heads"] = values["num_heads"]
     # transformers wrote rope_scaling (null for plain rotary positions) before rope_parameters.
-    rope = _table(section, "rope_parameters", where) or _table(section, "rope_scaling", where)
+    rope = get_table(section, "rope_parameters", where) or get_table(section, "rope_scaling", where)
     kinds = {
         "hidden_act": (section.get("hidden_act", "silu"), "silu"),
         "rope_type": (rope.get("rope_type", rope.get("type", "default")), "default"),
@@ -159,12 +161,12 @@ def _section(raw: dict, name: str, cls: type[T], keys: dict[str, str], source: s
         "rope_theta": (rope.get("rope_theta"), section.get("rope_theta"), cls.rope_theta),
     }
     for key, candidates in numbers.items():
-        values[key] = next(value for value in candidates if value is not None)
-        _ABOVE_ZERO.check(f"{where}: {key}", values[key])
+        value = next(value for value in candidates if value is not None)
+        values[key] = _ABOVE_ZERO.check(f"{where}: {key}", value)
     return cls(**values)
 
 
-def _table(raw: dict, name: str, source: str) -> dict:
+def get_table(raw: dict, name: str, source: str) -> dict:
     """A section of a config, empty where it is missing or null."""
     section = raw.get(name)
     if section is not None and not isinstance(section, dict):
@@ -175,7 +177,7 @@ def _table(raw: dict, name: str, source: str) -> dict:
 def prepared_weights(raw: dict, source: str) -> PreparedWeights | None:
     """What `python -m dia_demo export` noted in a config.json of any family; other quantization
     shows in the tensors' names. Raises InputError where that is damaged."""
-    section = _table(raw, "quantization_config", source)
+    section = get_table(raw, "quantization_config", source)
     if section.get("quant_method") != QUANT_METHOD:
         return None
     precision, base = section.get("precision"), section.get("base_model")
@@ -237,12 +239,6 @@ def _guidance_scales(raw: dict, source: str) -> tuple[float, ...]:
             f"before, not {str(scales)[:80]}."
         )
     return tuple(float(scale) for scale in scales)
-
-
-def _frames_per_step(raw: dict, source: str) -> int:
-    frames = raw.get("frames_per_step", 1)
-    FRAMES_PER_STEP.check(f"{source}: frames_per_step", frames)
-    return int(frames)
 
 
 def _voices(raw: dict, config: ModelConfig, source: str) -> VoiceTable | None:

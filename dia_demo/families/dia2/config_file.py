@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from dia_demo.checkpoint_config import prepared_weights
+from dia_demo.checkpoint_config import get_table, prepared_weights
 from dia_demo.config import DecoderConfig, Range
 from dia_demo.errors import InputError
 from dia_demo.model.dia2.checkpoint import DEPTH_TEXT
@@ -16,7 +16,6 @@ from dia_demo.model.dia2.config import ACTION_NEW_WORD, DepthConfig, Dia2Config,
 _SIZE = Range(1, 2**20, whole=True)
 _LAYERS = Range(1, 1000, whole=True)
 _CHANNELS = Range(4, 102, whole=True)
-_STEPS = Range(1, 2**20, whole=True)
 _NUMBER = Range(1e-30, 1e30)
 _ACTIVATIONS = ["silu", "linear"]
 
@@ -71,22 +70,15 @@ class _Section:
     def section(self, name: str) -> _Section:
         return _Section(self.raw, name, self.source)
 
-    def number(self, name: str, allowed: Range, default: int | None = None) -> int:
-        value: Any = self.raw.get(name, default)
-        allowed.check(f"{self.source}: {name}", value)
-        return int(value)
-
-    def real(self, name: str, default: float) -> float:
-        value = self.raw.get(name, default)
-        _NUMBER.check(f"{self.source}: {name}", value)
-        return float(value)
+    def number(self, name: str, allowed: Range, default: float | None = None) -> Any:
+        return allowed.check(f"{self.source}: {name}", self.raw.get(name, default))
 
 
 def _decoder(data: _Section, model: _Section, runtime: _Section) -> DecoderConfig:
     section, vocab = model.section("decoder"), data.number("audio_vocab_size", _SIZE)
-    if model.real("rope_min_timescale", 1) != 1:
+    if model.number("rope_min_timescale", _NUMBER, 1) != 1:
         raise InputError(f"{model.source}: rope_min_timescale must be 1, as in Dia2.")
-    linear = model.raw.get("linear") or {}
+    linear = get_table(model.raw, "linear", model.source)
     _check_activations(linear, f"{model.source}, linear")
     bos = data.number("audio_bos_token_id", Range(1, vocab - 1, whole=True), vocab - 2)
     pad = data.number("audio_pad_token_id", Range(1, vocab - 1, whole=True), vocab - 1)
@@ -98,13 +90,13 @@ def _decoder(data: _Section, model: _Section, runtime: _Section) -> DecoderConfi
         head_dim=section.number("gqa_head_dim", _SIZE),
         intermediate_size=section.number("n_hidden", _SIZE),
         vocab_size=vocab,
-        max_positions=runtime.number("max_context_steps", _STEPS, 1500),
+        max_positions=runtime.number("max_context_steps", _SIZE, 1500),
         num_channels=data.number("channels", _CHANNELS) - 2,
         eos=min(bos, pad),
         pad=pad,
         bos=bos,
-        norm_eps=model.real("normalization_layer_epsilon", 1e-5),
-        rope_theta=model.real("rope_max_timescale", 10000),
+        norm_eps=model.number("normalization_layer_epsilon", _NUMBER, 1e-5),
+        rope_theta=model.number("rope_max_timescale", _NUMBER, 10000),
     )
 
 

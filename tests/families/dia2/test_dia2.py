@@ -213,7 +213,11 @@ def change(folder, section, **values) -> None:
         ("data", {"delay_pattern": [1, 2]}, "one for each of the 6 codebooks"),
         ("data", {"audio_bos_token_id": 5}, "last two codes"),
         ("model.decoder", {"n_embd": "wide"}, "n_embd must be a whole number"),
+        ("model.decoder", {"n_embd": None}, "decoder: n_embd must be a whole number"),
         ("model.linear", {"mlp_activations": ["gelu", "linear"]}, "mlp_activations must be"),
+        ("model", {"linear": "silu"}, "model: linear must be a JSON object, not 'silu'"),
+        ("model", {"decoder": []}, "model has no section 'decoder'"),
+        ("model", {"normalization_layer_epsilon": 0}, "epsilon must be a number from 1e-30"),
     ],
 )
 def test_a_config_is_refused_in_a_sentence(damaged, section, values, says):
