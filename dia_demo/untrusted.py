@@ -7,7 +7,8 @@ import json
 import math
 import os
 import stat
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -83,6 +84,24 @@ def parse_config(kind: type[T], raw: Mapping[str, Any], source: str) -> T:
         problem: Any = error.errors(include_url=False)[0]
     (key, *index), said = problem["loc"], problem.get("ctx", {}).get("error", problem["msg"])
     raise InputError(f"{source}: {f'each of {key}' if index else key} {said}")
+
+
+@dataclass(frozen=True)
+class ParseBy:
+    """In Annotated: pydantic passes on what `parse` returns. Its InputError is a mistake."""
+
+    parse: Callable[[Any], Any]
+
+    def _validate(self, value: Any) -> Any:
+        try:
+            return self.parse(value)
+        except InputError as error:
+            raise ValueError(error) from None
+
+    def __get_pydantic_core_schema__(self, kind: Any, handler: Callable[[Any], Any]) -> Any:
+        from pydantic_core import core_schema
+
+        return core_schema.no_info_before_validator_function(self._validate, handler(kind))
 
 
 @cache

@@ -8,25 +8,23 @@ from math import prod
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator
-
 from dia_demo.config import ModelConfig, Range
 from dia_demo.errors import InputError
 from dia_demo.files import Stamp, file_stamp
-from dia_demo.untrusted import parse_config, read_json
+from dia_demo.untrusted import ParseBy, parse_config, read_json
 
 _MOST_BLOCKS = 8
 
 
 def _check_length(rates: object) -> object:
     if not isinstance(rates, list | tuple) or not 1 <= len(rates) <= _MOST_BLOCKS:
-        raise ValueError(f"must list 1 to {_MOST_BLOCKS} whole numbers.")
+        raise InputError(f"must list 1 to {_MOST_BLOCKS} whole numbers.")
     return rates
 
 
 SampleRate = Annotated[int, Range(4000, 384_000, whole=True)]
 _Rate = Annotated[int, Range(1, 256, whole=True)]
-Rates = Annotated[tuple[_Rate, ...], BeforeValidator(_check_length)]
+Rates = Annotated[tuple[_Rate, ...], ParseBy(_check_length)]
 # Far above Descript's largest codec, and small enough to be built.
 _Width = Annotated[int, Range(1, 2**16, whole=True)]
 

@@ -10,9 +10,9 @@ from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
 from dia_demo.errors import InputError
+from dia_demo.untrusted import ParseBy
 
 if TYPE_CHECKING:
-    from pydantic import BeforeValidator
     from pydantic.fields import FieldInfo
 
 
@@ -32,25 +32,12 @@ def read_variables(env: Mapping[str, str], *kinds: type) -> tuple:
         raise InputError("\n".join(str(one["ctx"]["error"]) for one in error.errors())) from None
 
 
-def parse_by(parse: Callable[[Any], Any]) -> BeforeValidator:
-    """What `parse` returns, as the annotated type. Its InputError is a mistake."""
-    from pydantic import BeforeValidator
-
-    def validate(value: Any) -> Any:
-        try:
-            return parse(value)
-        except InputError as error:
-            raise ValueError(error) from None
-
-    return BeforeValidator(validate)
-
-
 def read_text(name: str, parse: Callable[[str], Any] = str) -> FieldInfo:
     """The text of a variable, as `parse` returns it."""
     from pydantic import Field
 
     field = Field(validation_alias=name)
-    field.metadata.append(parse_by(parse))
+    field.metadata.append(ParseBy(parse))
     return field
 
 

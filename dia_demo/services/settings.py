@@ -19,9 +19,10 @@ from dia_demo.errors import InputError
 from dia_demo.families.resolve import known_models, local_folder
 from dia_demo.files import is_own_folder
 from dia_demo.machine.processor import check_override
-from dia_demo.machine.variables import parse_by, read_choice, read_text, read_variables, read_whole
+from dia_demo.machine.variables import read_choice, read_text, read_variables, read_whole
 from dia_demo.services.queue import ADDRESS_RUNS
 from dia_demo.text.script import MAX_SCRIPT_CHARACTERS
+from dia_demo.untrusted import ParseBy
 
 
 def default_takes() -> Path:
@@ -105,7 +106,7 @@ class _Start:
     threads: Annotated[int | None, read_whole("DIA_THREADS", 1)] = RuntimeConfig.threads
     model: Annotated[str, read_text("DIA_MODEL")] = RuntimeConfig.model
     models: Annotated[
-        tuple[Annotated[str, parse_by(_parse_model)], ...], read_text("DIA_MODELS", str.split)
+        tuple[Annotated[str, ParseBy(_parse_model)], ...], read_text("DIA_MODELS", str.split)
     ] = ()
 
 
@@ -136,11 +137,11 @@ class Settings:
     prompt_seconds: Annotated[int, read_whole("DIA_PROMPT_SECONDS", 1)] = 60
     upload_mb: Annotated[int, read_whole("DIA_UPLOAD_MB", 1)] = 100
     logins: Annotated[
-        tuple[Annotated[tuple[str, str], parse_by(_parse_login)], ...],
+        tuple[Annotated[tuple[str, str], ParseBy(_parse_login)], ...],
         read_text("DIA_LOGIN", _split_entries),
     ] = field(default=(), repr=False)
     tokens: Annotated[
-        tuple[Annotated[str, parse_by(_parse_token)], ...], read_text("DIA_TOKENS", _split_entries)
+        tuple[Annotated[str, ParseBy(_parse_token)], ...], read_text("DIA_TOKENS", _split_entries)
     ] = field(default=(), repr=False)
     open_api: Annotated[bool, read_choice("DIA_OPEN_API", ("on", "off"))] = False
     unload_minutes: Annotated[int, read_whole("DIA_UNLOAD_MINUTES", 0, 10_000)] = 30
@@ -150,7 +151,7 @@ class Settings:
     shared_comparison: Annotated[Path | None, read_text("DIA_COMPARE")] = None
     measure: Annotated[bool, read_choice("DIA_MEASURE", ("on", "off"))] = True
     origins: Annotated[
-        tuple[Annotated[str, parse_by(_parse_origin)], ...], read_text("DIA_ORIGINS", str.split)
+        tuple[Annotated[str, ParseBy(_parse_origin)], ...], read_text("DIA_ORIGINS", str.split)
     ] = ()
     engine: Annotated[str, read_text("DIA_ENGINE", _parse_engine)] = ""
     engine_token: Annotated[str, read_text("DIA_ENGINE_TOKEN")] = field(default="", repr=False)

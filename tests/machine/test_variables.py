@@ -8,7 +8,8 @@ from typing import Annotated
 import pytest
 
 from dia_demo.errors import InputError
-from dia_demo.machine.variables import parse_by, read_choice, read_text, read_variables, read_whole
+from dia_demo.machine.variables import read_choice, read_text, read_variables, read_whole
+from dia_demo.untrusted import ParseBy
 
 
 def refuse(text: str) -> str:
@@ -20,7 +21,7 @@ class Sample:
     size: Annotated[int, read_whole("SIZE", 1, 7, unit=10)] = 2
     switch: Annotated[bool, read_choice("SWITCH", ("on", "off"))] = True
     words: Annotated[
-        tuple[Annotated[str, parse_by(refuse)], ...], read_text("WORDS", str.split)
+        tuple[Annotated[str, ParseBy(refuse)], ...], read_text("WORDS", str.split)
     ] = ()
     inner: int = 5
 
