@@ -103,7 +103,8 @@ class ClusterEngine:
         for row in rows:
             if not row.has_begun:
                 row.close()
-        with suppress(RayError, RayServeException, DeploymentUnavailableError):
+        # A replica that does not answer in time hears of it all the same.
+        with suppress(RayError, RayServeException, DeploymentUnavailableError, TimeoutError):
             self._replicas.broadcast("stop", run).results(timeout_s=STOP_SECONDS)
 
     def _positions(self, rows: Sequence[_RowOfRun]) -> Iterator[Waiting]:
