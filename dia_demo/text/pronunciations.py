@@ -26,7 +26,7 @@ MAX_SPOKEN = 120
 # The longest text that can hold that many entries, with some room for comments.
 MAX_CHARACTERS = 40_000
 _FORM = "word = how to say it"
-_SEPARATOR = re.compile(r"\s*(?:=>|->|→|=|\t)\s*")
+_SEPARATOR = re.compile(r"(?<!\s)\s*(?:=>|->|→|=|\t)\s*")
 _COMMENT = re.compile(r"(?:^|(?<=\s))#.*$")
 _APOSTROPHES = "['’‘ʼ]"
 # Speaker tags and sounds are not words of the script.

@@ -27,7 +27,7 @@ _COMMA_AT_END = re.compile(r",(\s{0,50}[\]}])")
 # Of a program: a name for the data, keys without quotes.
 _ASSIGNED = re.compile(r"^(?:(?:const|let|var)[ ])?[A-Za-z_]\w{0,40}[ ]?=[ ]?(?=[\[{(])")
 _BARE_KEY = re.compile(r"([{,]\s{0,50})([A-Za-z_]\w{0,30})\s?:(?=\s{0,9}[\"'\d\[{])")
-_RULE_OF_TABLE = re.compile(r"^\s*\|?\s*:?-{2,}:?\s*(?:\|\s*:?-{2,}:?\s*)*\|?\s*$")
+_RULE_OF_TABLE = re.compile(r"\|?\s*:?-{2,}:?(?:\s*\|\s*:?-{2,}:?)*\s*\|?")
 _YAML = re.compile(
     r"^\s{0,8}(?:-\s{1,4})?[\"']?(?P<key>[A-Za-z_]{2,20})[\"']?:\s{1,4}(?P<value>\S[^\n]{0,2000})$"
 )
@@ -176,7 +176,7 @@ def _markdown_rows(lines: list[str]) -> list[list[str]]:
     if (
         len(lines) < 3
         or not all("|" in line for line in lines)
-        or not _RULE_OF_TABLE.match(lines[1])
+        or not _RULE_OF_TABLE.fullmatch(lines[1].strip())
     ):
         return []
     rows = [

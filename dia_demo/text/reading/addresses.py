@@ -123,7 +123,7 @@ RULES: tuple[Rule, ...] = (
     ),
     rule(rf"(?<![\w.])(?:{any_of(_PROGRAMS)})(?![\w+#])|(?<=ASP)\.NET\b", _program),
     rule(
-        rf"(?<![\w.@/\\])(?=[\w./\\-]*[A-Za-z])([\w-]{{1,40}}"
+        rf"(?<![\w.@/\\])(?=[\w./\\-]{{0,240}}[A-Za-z])([\w-]{{1,40}}"
         rf"(?:[/\\.][\w-]{{1,40}}){{0,4}})\.({_ENDINGS}|{_ENDINGS.upper()})\b(?![\w@])",
         _file_name,
     ),

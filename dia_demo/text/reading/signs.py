@@ -40,7 +40,7 @@ _CENSORED = (
     r"|(?:sh\*(?:t|\*)|f\*c?k|b\*tch|d\*mn|cr\*p|p\*ss|d\*ck|c\*nt|a\*s|a\*shole|h\*ll|wh\*re|b\*stard)"
     r"|[fsbcd][#@$%!&*]{2,5}[a-z]{0,2}|[fsbcd]-{3,4})(?P<end>ing|ers?|ed|s)?(?![\w*-])"
     # Signs for a whole word: #$%&!
-    r"|(?<!\S)(?!(.)\2+(?:\s|$))(?=[!*]*[#$%&@][!*]*[#$%&@])[#$%&@!*]{3,9}(?=[\s.,?]|$)"
+    r"|(?<!\S)(?!(\S)\2+(?:\s|$))(?=[!*]*[#$%&@][!*]*[#$%&@])[#$%&@!*]{3,9}(?=[\s.,?]|$)"
 )
 _LOVERS = re.compile(r"\b(?:[Ii]|[Ww]e|[Yy]ou|[Tt]hey|and|to)[ \t]$")
 

@@ -98,7 +98,7 @@ _NEVER = frozenset(
     "dear hi hello hey http https ftp mailto www hello, greetings thanks sincerely regards".split()
 )
 _SMALL = frozenset("of the de la le van von der den da di du and & y bin ibn al el".split())
-_QUALIFIER = re.compile(r"[\s,]*[(\[][^()\[\]]{0,40}[)\]]\s*$")
+_QUALIFIER = re.compile(r"(?<![\s,])[\s,]*[(\[][^()\[\]]{0,40}[)\]]\s*$")
 
 
 def key_of(name: str) -> str:
