@@ -11,6 +11,9 @@ run in the background. Each trial is written to FOLDER/results.jsonl when it has
 it again goes on where it stopped; results of another class of processors are not mixed in. After a
 change of the program, --again measures anew.
 
+`seeds` makes takes of one seed in processes of their own on a machine that it keeps busy, `pairs`
+makes blind comparisons, and `speakers` cuts 200 dialogues into turns: who speaks in each?
+
 The bar `together` is a speed, and only measured by its name: it needs an idle machine.
 
 Ends with exit code 1 where a bar is missed.
@@ -29,14 +32,23 @@ from dia_demo.errors import DiaDemoError
 from dia_demo.files import cache_folder
 from dia_demo.machine.processor import class_name
 from dia_demo.machine.system import granted_cores
-from tools.voice_bars import dialogues, faults, full_size, lasting, programs, times
+from tools.voice_bars import (
+    dialogues,
+    faults,
+    full_size,
+    lasting,
+    programs,
+    seeds,
+    speakers,
+    times,
+)
 from tools.voice_bars.bar import Bar, Line
 from tools.voice_bars.results import Results
 from tools.voice_bars.studio import Studio
 
 BARS = {
     bar.name: bar
-    for module in (lasting, dialogues, faults, times, programs, full_size)
+    for module in (lasting, dialogues, faults, times, programs, full_size, seeds, speakers)
     for bar in module.BARS
 }
 NICENESS = 15

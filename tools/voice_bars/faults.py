@@ -94,9 +94,7 @@ def _trial(studio: Studio, number: int) -> Trial:
 
 def has_another_voice(studio: Studio, take: ChunkTake, fps: float) -> bool:
     """Whether a turn sounds unlike the teacher's, which says the same words in the voice that it
-    should have: by WORLD's pitch or the mean envelope, which the judge does not measure."""
-    from training.voice.judge.speakers import envelope
-
+    should have."""
     assert take.voices is not None, "the model has voices by name"
     sound = Sound(take.samples, take.sample_rate)
     spans = speaker_spans(take, sound, alignment_of(take), fps)
@@ -105,12 +103,23 @@ def has_another_voice(studio: Studio, take: ChunkTake, fps: float) -> bool:
             continue
         words, name = from_bytes(take.text[turn.start : turn.end]), take.voices[speaker - 1]
         assert name is not None, "without a voice prompt all have names"
-        taught, _ = teach(studio, words, name)
         said = resample_for_analysis(take.samples[start:end], take.sample_rate)
-        semitones = abs(12 * np.log2(pitch_of(said) / pitch_of(taught)))
-        if apart(envelope(said), envelope(taught)) > UNLIKE or semitones > SEMITONES:
+        semitones, nepers = from_teacher(studio, said, words, name)
+        if nepers > UNLIKE or semitones > SEMITONES:
             return True
     return False
+
+
+def from_teacher(studio: Studio, said: np.ndarray, words: str, voice: str) -> tuple[float, float]:
+    """How far what was said (at 16 kHz) is from the same words by the teacher in this voice, in
+    semitones and nepers: by WORLD's pitch and the mean envelope, which the judge does not
+    measure."""
+    from training.voice.judge.speakers import envelope
+
+    taught, _ = teach(studio, words, voice)
+    # 1 Hz, where nothing is voiced, is far from every voice.
+    semitones = abs(12 * np.log2(max(pitch_of(said), 1.0) / pitch_of(taught)))
+    return float(semitones), apart(envelope(said), envelope(taught))
 
 
 def _takes(
