@@ -14,6 +14,10 @@ from dia_demo.voices import VOICE_FIELDS
 
 # Settings that do not change the codes of a take, but perhaps where it ends.
 SAME_CODES = {"speed", "max_tokens"}
+# From this temperature on, a model with voices by name says so many turns in others that some pairs
+# sound like different speakers: of 64 dialogues of six turns, 5 had one at 0.1, 10 at 0.6 and 13 at
+# 1.0 (docs/dialogues.md, "Measured").
+STRAYING_TEMPERATURE = 0.6
 # With fewer answers, guessing gets all of them right too often.
 FEWEST_ANSWERS = 5
 # A test that finds less is called small, and one that so often ends without a result is warned of.
@@ -40,10 +44,12 @@ def holds_voices(settings: Sequence[Setting], models: Mapping[str, ModelInfo]) -
     """Whether both sides of every pair have the same voices without a voice prompt. models: those
     of the settings, by name.
 
-    They do where the seed alone chooses among voices that the model was taught by name, where the
-    voices of both speakers are chosen, or where the codes are the same on both sides.
+    They do where the seed alone chooses among voices that the model was taught by name and keeps,
+    where the voices of both speakers are chosen, or where the codes are the same on both sides.
     """
     differing = differences(settings).keys()
+    if _strays(settings, models):
+        return False
     if not differing & {"model", *VOICE_FIELDS} and all(settings[0].voice_names):
         return True
     if differing & {"model", "seed_shift", *VOICE_FIELDS}:
@@ -52,10 +58,29 @@ def holds_voices(settings: Sequence[Setting], models: Mapping[str, ModelInfo]) -
     return info.config.voices is not None or not differing - SAME_CODES
 
 
+def _strays(settings: Sequence[Setting], models: Mapping[str, ModelInfo]) -> bool:
+    """Whether a side says turns in other voices by name than it should, now and then."""
+    if not differences(settings).keys() - SAME_CODES:
+        return False
+    return any(
+        models[setting.runtime.model].config.voices is not None
+        and setting.params.temperature >= STRAYING_TEMPERATURE
+        for setting in settings
+    )
+
+
 def voices_warning(settings: Sequence[Setting], models: Mapping[str, ModelInfo]) -> str | None:
     """A warning for a comparison without a voice prompt whose sides have different voices; None if
     they are the same, and where voices are chosen, or what is compared."""
     differing = differences(settings)
+    if _strays(settings, models) and not differing.keys() & {"model", "seed_shift", *VOICE_FIELDS}:
+        name = models[settings[0].runtime.model].title
+        return (
+            f"In some pairs one side will sound like another speaker: at a temperature of "
+            f"{STRAYING_TEMPERATURE:g} or more, {name} now and then says a turn in another of its "
+            "voices. You would judge the speaker as much as the setting. Lower temperatures keep "
+            "the voices better."
+        )
     if holds_voices(settings, models) or any(any(each.voice_names) for each in settings):
         return None
     if "model" in differing:

@@ -162,12 +162,35 @@ def test_abx_is_warned_of_where_takes_differ_by_chance(base, common, side, warne
 )
 def test_different_speakers_are_warned_of(base, taught, side, why):
     """taught: the model has voices by name, among which the seed alone chooses."""
+    base = base.change({"temperature": 0.1})
     settings = [base, base.change(side)]
     config = SimpleNamespace(voices=object() if taught else None)
     models = {one.runtime.model: SimpleNamespace(config=config, title="It") for one in settings}
     warning = voices_warning(settings, models)
     assert holds_voices(settings, models) == (warning is None) == (why is None)
     assert why is None or (why in warning and "A voice prompt keeps" in warning)
+
+
+@pytest.mark.parametrize(
+    "common, side, warned",
+    [
+        ({"temperature": 0.1}, {"temperature": 1.0}, True),
+        ({"temperature": 0.1, "voice_s1": "Anna"}, {"temperature": 1.0}, True),
+        ({"temperature": 1.0}, {"precision": "int8"}, True),
+        ({"temperature": 0.1}, {"temperature": 0.3}, False),
+        ({"temperature": 1.0}, {"speed": 1.2}, False),
+    ],
+)
+def test_voices_by_name_that_a_high_temperature_does_not_keep_are_warned_of(
+    base, common, side, warned
+):
+    first = base.change(common)
+    settings = [first, first.change(side)]
+    config = SimpleNamespace(voices=object())
+    models = {first.runtime.model: SimpleNamespace(config=config, title="Nano")}
+    warning = voices_warning(settings, models)
+    assert holds_voices(settings, models) == (warning is None) == (not warned)
+    assert not warned or "Nano now and then says a turn in another" in warning
 
 
 def test_scripts_are_split_at_dashes():
