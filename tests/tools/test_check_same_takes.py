@@ -167,7 +167,7 @@ def test_a_clip_of_other_voices_is_found_in_a_blind_pair(tmp_path):
     runtime = Studio(tmp_path, "nano", 1).runtime
     synthesis = speakers.RecordingSynthesis(replace(Settings.from_env(), runtime=runtime))
     defaults = synthesis.models["nano"].config.defaults
-    sides = [Setting(replace(defaults, temperature=t), runtime) for t in (0.1, 1.0)]
+    sides = [Setting(replace(defaults, temperature=t), runtime) for t in (0.0, 0.1)]
     script = "[S1] The weather is cold today, isn't it? [S2] Please bring a warm coat to the park."
     plan = make_plan(ComparisonKind.PREFERENCE, sides, [script], [0, 1])
     comparison = Comparison.create(tmp_path / "pairs", plan, synthesis)
