@@ -15,7 +15,7 @@ from dia_demo.services.dialogue.store import DialogueStore
 from dia_demo.services.judging import single_take
 from dia_demo.services.judging.alignment import align
 from dia_demo.services.judging.judge import Fault, judge
-from dia_demo.services.judging.single_take import ANOTHER_VOICE
+from dia_demo.services.judging.single_take import ANOTHER_VOICE, CHANGED_VOICE
 from dia_demo.services.judging.sound import Sound
 from dia_demo.services.judging.speakers import has_another_voice, speaker_spans
 from tests.helpers.stand_ins.chunk_takes import FPS, RATE, chunk_take, take_of
@@ -120,3 +120,16 @@ def test_a_chosen_voice_that_does_not_speak_is_remarked(synthesis, monkeypatch):
     chosen = replace(plain, voices=("Anna", None))
     assert ANOTHER_VOICE in synthesis.take(chosen, result).remarks
     assert ANOTHER_VOICE not in synthesis.take(plain, result).remarks
+
+
+def test_a_voice_that_changes_is_remarked_where_somebody_speaks_twice(synthesis, monkeypatch):
+    take = spoken((200.0, 200.0, 200.0))
+    result = Result(take.codes, take.samples, take.figures, None, take.places, take.expected_voices)
+    monkeypatch.setattr(single_take, "has_another_voice", lambda *_: True)
+    remarked = {
+        script: CHANGED_VOICE in synthesis.take(make_request(synthesis, script), result).remarks
+        for script in (SCRIPT, "[S1] Hello. [S2] Hi. [S1] Bye.", "[S1] Hello. [S2] Hi.", "Hello.")
+    }
+    assert list(remarked.values()) == [True, True, False, False]
+    monkeypatch.setattr(single_take, "has_another_voice", lambda *_: False)
+    assert CHANGED_VOICE not in synthesis.take(make_request(synthesis, SCRIPT), result).remarks
