@@ -1,15 +1,16 @@
-"""Measure what docs/dialogues.md promises of voices and long dialogues, and print the table.
+"""Measure voices, voice prompts and long dialogues (docs/dialogues.md), and print the table.
 
     python -m tools.check_voices                       # everything: hours of one core
     python -m tools.check_voices --only joins --only times
     python -m tools.check_voices --quick               # a trial or so of each, in minutes
 
 It measures the embedded voice with a recogniser (pocketsphinx) and a pitch tracker (WORLD) that
-know nothing of it. Needs requirements-dev.txt; pitch, timbre and times of words also need
-training/requirements.txt and flite, and are left out without them. It has a low priority, so it may
-run in the background. Each trial is written to FOLDER/results.jsonl when it has ended, and running
-it again goes on where it stopped; results of another class of processors are not mixed in. After a
-change of the program, --again measures anew.
+know nothing of it: whether kept voices stay, what becomes of damaged voice prompts and of capitals,
+whether long dialogues are whole, and what the judge finds. Needs requirements-dev.txt; pitch,
+timbre and times of words also need training/requirements.txt and flite, and are left out without
+them. It has a low priority, so it may run in the background. Each trial is written to
+FOLDER/results.jsonl when it has ended, and running it again goes on where it stopped; results of
+another class of processors are not mixed in. After a change of the program, --again measures anew.
 
 `seeds` makes takes of one seed in processes of their own on a machine that it keeps busy, `pairs`
 makes blind comparisons, and `speakers` cuts 200 dialogues into turns: who speaks in each?
@@ -36,6 +37,7 @@ from tools.voice_bars import (
     dialogues,
     faults,
     full_size,
+    inputs,
     lasting,
     programs,
     seeds,
@@ -48,7 +50,17 @@ from tools.voice_bars.studio import Studio
 
 BARS = {
     bar.name: bar
-    for module in (lasting, dialogues, faults, times, programs, full_size, seeds, speakers)
+    for module in (
+        lasting,
+        dialogues,
+        faults,
+        times,
+        programs,
+        inputs,
+        full_size,
+        seeds,
+        speakers,
+    )  # fmt: skip
     for bar in module.BARS
 }
 NICENESS = 15

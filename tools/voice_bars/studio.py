@@ -84,6 +84,11 @@ class Studio:
                 found[event.row] = event.result
         return [found[row] for row in range(len(requests))]
 
+    def sounds(self, requests: Sequence[Request]) -> list[np.ndarray]:
+        """The samples of `takes`, [n] in -1..1. Raises RunError for one that nobody can hear."""
+        made = zip(requests, self.takes(requests), strict=True)
+        return [self.synthesis.take(request, result).samples for request, result in made]
+
     def speak(self, request: Request) -> Dialogue:
         """A dialogue, made in a folder of its own. Raises RunError if it fails."""
         with tempfile.TemporaryDirectory(dir=self.work) as folder:
