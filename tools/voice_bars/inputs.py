@@ -27,8 +27,8 @@ from tools.voice_bars.bar import Bar, Line, Trial
 from tools.voice_bars.hearing import hear_pieces
 from tools.voice_bars.studio import Studio
 
-# Each of the 24 voices twice.
-PROMPTS = 48
+# Each of the 24 voices, and eight again, whose prompts have a sentence more.
+PROMPTS = 32
 # Of a prompt, about 5 to 10 s, and of a take.
 SENTENCES = (2, 3)
 # A trial for each of the 24 voices, of so many sentences in both spellings.
