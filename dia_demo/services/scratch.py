@@ -1,15 +1,16 @@
 """Temporary files: uploads, and the takes, reports and zips that the page offers for download.
 
 They share one folder and one limit. The oldest are removed first; new ones are kept, because a
-client is about to fetch them.
+client is about to fetch them, and so are those of work that goes on.
 """
 
 from __future__ import annotations
 
 import os
+import tempfile
 import threading
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from time import time
 
@@ -17,6 +18,22 @@ from dia_demo.errors import InputError
 
 DAY_SECONDS = 86_400.0
 IN_USE_SECONDS = 120.0
+# Folders of work that goes on in this process.
+_WORK: set[Path] = set()
+
+
+@contextmanager
+def work_folder(home: Path, prefix: str) -> Iterator[Path]:
+    """A new folder in `home` until the block ends. Its files are not removed meanwhile, however old
+    they are: an hour of speech may take a day, and a computer that sleeps lets days pass."""
+    home.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=home, prefix=prefix) as name:
+        folder = Path(name)
+        _WORK.add(folder)
+        try:
+            yield folder
+        finally:
+            _WORK.remove(folder)
 
 
 class Scratch:
@@ -58,6 +75,8 @@ class Scratch:
             age = now - written
             if age <= IN_USE_SECONDS or (age <= DAY_SECONDS and used + needed <= self.limit):
                 break
+            if not _WORK.isdisjoint(path.parents):
+                continue
             with suppress(OSError):
                 path.unlink()
                 used -= size

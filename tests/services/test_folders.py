@@ -17,7 +17,7 @@ import pytest
 from dia_demo.errors import InputError
 from dia_demo.files import ROOT
 from dia_demo.services.folders import app_folders
-from dia_demo.services.scratch import DAY_SECONDS, IN_USE_SECONDS, Scratch
+from dia_demo.services.scratch import DAY_SECONDS, IN_USE_SECONDS, Scratch, work_folder
 from dia_demo.services.settings import Settings, default_takes
 from tests.helpers.page.browser import running_app
 
@@ -202,6 +202,15 @@ def test_what_is_older_than_a_day_goes_in_any_case(tmp_path):
     new = file_of(tmp_path, "new", 1, IN_USE_SECONDS + 60)
     Scratch(tmp_path, 10**9).trim()
     assert not old.exists() and new.exists()
+
+
+def test_files_of_work_that_goes_on_stay_however_old_they_are(tmp_path):
+    with work_folder(tmp_path, "parts-") as folder:
+        old = file_of(folder, "old", 100, DAY_SECONDS + 60)
+        other = file_of(tmp_path, "other", 100, DAY_SECONDS + 60)
+        Scratch(tmp_path, 50).trim()
+        assert old.exists() and not other.exists()
+    assert not folder.exists()
 
 
 def test_room_is_reserved_before_anything_is_written(tmp_path):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +23,7 @@ from dia_demo.services.earlier.labels import file_stem
 from dia_demo.services.people import Caller, key_of_token
 from dia_demo.services.programs.dialogue import make_dialogue
 from dia_demo.services.programs.takes import Note, make_take
+from dia_demo.services.scratch import work_folder
 from dia_demo.services.speech.catalogue import Catalogue
 from dia_demo.services.speech.job import SpeechJob
 from dia_demo.services.synthesis import Synthesis
@@ -103,9 +103,8 @@ class SpeechMaker:
         self, request: Request, suffix: str, caller: Caller, note: Note
     ) -> tuple[Path, dict[str, Any], Sequence[TimedWord]]:
         plan, parent = make_plan(request), self._synthesis.settings.takes_folder
-        parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=parent, prefix="parts-") as folder:
-            made = make_dialogue(self._synthesis, plan, Path(folder), caller, note)
+        with work_folder(parent, "parts-") as folder:
+            made = make_dialogue(self._synthesis, plan, folder, caller, note)
             stem = file_stem(request.script, vars(made.figures))
             path = self._files.new_folder() / f"{stem}{suffix}"
             write_dialogue(path, made.run, made.figures)

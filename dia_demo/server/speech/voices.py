@@ -7,7 +7,6 @@ that token; without, on this machine, it is shared with the page and the command
 from __future__ import annotations
 
 import shutil
-import tempfile
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
@@ -26,6 +25,7 @@ from dia_demo.prompt.voice_file import VoiceFile, checked_name
 from dia_demo.server.errors import ApiError
 from dia_demo.server.speech.routes import asker_of
 from dia_demo.server.tokens import access_of
+from dia_demo.services.scratch import work_folder
 from dia_demo.services.settings import Settings
 from dia_demo.services.speech.catalogue import Catalogue
 from dia_demo.services.voices.keep import keep_recording, keep_take, take_in
@@ -167,9 +167,8 @@ def with_file(
     upload: UploadFile, settings: Settings, keep: Callable[[Path], VoiceFile]
 ) -> VoiceFile:
     """Keep a voice from an upload, as a file whose name is not the client's."""
-    settings.takes_folder.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=settings.takes_folder, prefix="voice-") as folder:
-        path = Path(folder) / "recording"
+    with work_folder(settings.takes_folder, "voice-") as folder:
+        path = folder / "recording"
         with open(path, "wb") as file:
             shutil.copyfileobj(upload.file, file)
         return keep(path)

@@ -25,8 +25,9 @@ ROUTE = "/v1/engine"
 # How soon a stopped take is stopped there.
 STOP_SECONDS = 0.1
 CONNECT_SECONDS = 10.0
-# For a server that is started again, or another one behind the same address.
-RECONNECT_SECONDS, RETRY_SECONDS = 30.0, 0.5
+# For a server that is started again, or another one behind the same address. (A busy machine needed
+# more than half a minute to start a gateway.)
+RECONNECT_SECONDS, RETRY_SECONDS = 60.0, 0.5
 # An engine sends an event several times a second.
 SILENT_SECONDS = 60.0
 # A result of ten minutes at 44.1 kHz.

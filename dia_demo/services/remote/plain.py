@@ -9,7 +9,6 @@ import base64
 import binascii
 import hashlib
 import re
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
@@ -22,6 +21,7 @@ from dia_demo.engine.family import ModelInfo
 from dia_demo.errors import InputError
 from dia_demo.prompt.codes import pack_codes, unpack_codes
 from dia_demo.prompt.voice_file import WordTime
+from dia_demo.services.scratch import work_folder
 from dia_demo.services.settings import Settings
 from dia_demo.services.take import Request, VoicePrompt
 from dia_demo.text.pronunciations import Pronunciations
@@ -163,6 +163,5 @@ def requests_here(
     plain: Sequence[PlainRequest], models: Mapping[str, ModelInfo], settings: Settings
 ) -> Iterator[list[Request]]:
     """The requests that they mean here. The files of their voices exist until the block ends."""
-    settings.takes_folder.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=settings.takes_folder, prefix="voices-") as folder:
-        yield [each.request(models, settings, Path(folder)) for each in plain]
+    with work_folder(settings.takes_folder, "voices-") as folder:
+        yield [each.request(models, settings, folder) for each in plain]

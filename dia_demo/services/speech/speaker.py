@@ -9,13 +9,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-import tempfile
 import threading
 import time
 from collections.abc import Generator, Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Protocol
 
 import numpy as np
@@ -47,6 +45,7 @@ from dia_demo.services.dialogue.plan import DialoguePlan, make_plan, needs_chunk
 from dia_demo.services.dialogue.run import DialogueRun, time_to_make
 from dia_demo.services.dialogue.single_take import with_words
 from dia_demo.services.dialogue.store import DialogueStore
+from dia_demo.services.scratch import work_folder
 from dia_demo.services.speech.incoming import IncomingEvent, can_continue, speak_incoming
 from dia_demo.services.speech.job import SpeechJob
 from dia_demo.services.synthesis import Synthesis
@@ -187,9 +186,8 @@ class LocalSpeaker:
     ) -> Generator[SpeechEvent, None, None]:
         began, first = time.monotonic(), None
         folder = self._synthesis.settings.takes_folder
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=folder, prefix="speech-") as parts:
-            run = DialogueRun(self._synthesis, plan, DialogueStore(Path(parts), is_kept=False))
+        with work_folder(folder, "speech-") as parts:
+            run = DialogueRun(self._synthesis, plan, DialogueStore(parts, is_kept=False))
             with closing(run.stream(cancel)) as events:
                 for event in events:
                     match event:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -28,6 +28,7 @@ from dia_demo.services.earlier.formats import read_samples
 from dia_demo.services.earlier.history import EarlierTake, History
 from dia_demo.services.earlier.labels import file_stem
 from dia_demo.services.people import is_key
+from dia_demo.services.scratch import work_folder
 from dia_demo.services.take import Take, TimedWord
 from dia_demo.ui import html
 from dia_demo.ui.generate.layout import GenerateParts
@@ -80,12 +81,12 @@ class TakeFiles:
         """A folder for the files of one take of a program, removed with the block: gradio copies a
         yielded file before it continues. Raises RunError if it cannot be created."""
         self.check_space()
-        try:
-            folder = tempfile.TemporaryDirectory(prefix="take-", dir=self.home)
-        except OSError as error:
-            raise _not_writable(error) from error
-        with folder as path:
-            yield Path(path)
+        with ExitStack() as stack:
+            try:
+                folder = stack.enter_context(work_folder(self.home, "take-"))
+            except OSError as error:
+                raise _not_writable(error) from error
+            yield folder
 
     def save(self, take: Take, key: str | None) -> SavedTake:
         """Keep a take for the person with this key, and write what the page shows of it."""
