@@ -33,14 +33,16 @@ VOICE_FIELDS = ("voice_s1", "voice_s2")
 class Voice:
     """mark: its code. semitones: its median pitch above 100 Hz. envelope: its place among the
     spectral envelopes of all voices, so that distances compare them. is_drawn: whether seeds choose
-    it ("drawn" in the config). spectrum: see `prompt.voice_traits.spectrum`; empty where the config
-    has none."""
+    it ("drawn" in the config). opens: of two voices that a seed chooses, it is that of S1, because
+    as that of S2 it may not be kept. spectrum: see `prompt.voice_traits.spectrum`; empty where the
+    config has none."""
 
     name: str
     mark: int
     semitones: float
     envelope: tuple[float, ...]
     is_drawn: bool = True
+    opens: bool = False
     spectrum: tuple[float, ...] = ()
 
 
@@ -68,7 +70,8 @@ class VoiceTable:
 
     @property
     def pairs(self) -> tuple[tuple[Voice, Voice], ...]:
-        """All pairs of voices that a dialogue may have, in both orders."""
+        """All pairs of voices that a seed may choose, each once for both orders of its speakers; a
+        pair with one voice that opens has it first both times."""
         return _pairs(self)
 
     def find(self, name: str) -> Voice:
@@ -107,7 +110,8 @@ class VoiceTable:
 @cache
 def _pairs(table: VoiceTable) -> tuple[tuple[Voice, Voice], ...]:
     drawn = [voice for voice in table.voices if voice.is_drawn]
-    return tuple(pair for pair in permutations(drawn, 2) if table.are_apart(*pair))
+    pairs = (pair for pair in permutations(drawn, 2) if table.are_apart(*pair))
+    return tuple((two, one) if two.opens and not one.opens else (one, two) for one, two in pairs)
 
 
 def parse_voices(
@@ -162,6 +166,7 @@ def _voice(entry: Mapping, num_codes: int) -> Voice:
         _number(entry["semitones"]),
         tuple(_number(number) for number in envelope),
         _instance(entry.get("drawn", True), bool, "drawn"),
+        _instance(entry.get("opens", False), bool, "opens"),
         tuple(_number(number) for number in spectrum),
     )
 

@@ -29,16 +29,32 @@ def test_the_two_voices_of_a_seed_are_apart_in_pitch_and_envelope():
         assert dist(one.envelope, two.envelope) >= 0.5
 
 
-def test_all_voices_that_seeds_choose_come_up_and_both_orders_are_equally_likely():
+def test_all_voices_that_seeds_choose_come_up_and_all_pairs_are_equally_likely():
     drawn = Counter((one.name, two.name) for one, two in map(TABLE.draw, SEEDS))
-    assert set(drawn) == {(one.name, two.name) for one, two in TABLE.pairs}
-    for speaker in (0, 1):
-        assert {pair[speaker] for pair in drawn} == {
-            voice.name for voice in TABLE.voices if voice.is_drawn
-        }
-    expected = len(SEEDS) / len(TABLE.pairs)
+    pairs = Counter((one.name, two.name) for one, two in TABLE.pairs)
+    assert set(drawn) == set(pairs)
+    assert {pair[0] for pair in drawn} == {voice.name for voice in TABLE.voices if voice.is_drawn}
+    assert {pair[1] for pair in drawn} == {
+        voice.name for voice in TABLE.voices if voice.is_drawn and not voice.opens
+    }
     for pair, count in drawn.items():
+        expected = len(SEEDS) * pairs[pair] / pairs.total()
         assert 0.5 * expected < count < 1.6 * expected, pair
+
+
+def test_a_voice_that_opens_is_that_of_the_first_speaker():
+    entries = [
+        {"name": name, "mark": mark, "semitones": 3 * mark, "envelope": [mark]}
+        for mark, name in enumerate("abcd")
+    ]
+    before = changed(table=entries)
+    entries[1]["opens"] = True
+    table = changed(table=entries)
+    for seed in range(40):
+        names = ["".join(voice.name for voice in each.draw(seed)) for each in (before, table)]
+        assert names[1] == (names[0][::-1] if names[0][1] == "b" else names[0])
+    one, two = table.draw(3, one=table.find("a"))
+    assert one.name == "a" and two.name in "bcd", "what a person chose stays"
 
 
 def test_a_seed_draws_the_same_voices_on_every_machine():

@@ -1,5 +1,4 @@
-"""A take of a short script as the only chunk, and whether it is in the voices that it should have.
-"""
+"""A take of a short script as the only chunk, and whether it is in the voices it should have."""
 
 from __future__ import annotations
 

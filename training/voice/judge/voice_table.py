@@ -5,7 +5,8 @@ FOLDER/config.json: the mark, the median pitch, the place of the mean spectral e
 two principal components of all (94% of their variance), and the median spectrum, with which the app
 compares its takes. A take in another voice makes no difference to a median. Run it again after
 training. Voices
-that were not drawn before ("drawn": false) are not drawn afterwards.
+that were not drawn before ("drawn": false) are not drawn afterwards, and those that open a dialogue
+("opens": true) still do.
 """
 
 from __future__ import annotations
@@ -72,9 +73,9 @@ def measure_traits(
 
 
 def config_section(
-    table: VoiceTable, takes: dict[str, list[speakers.Traits]], not_drawn: set[str]
+    table: VoiceTable, takes: dict[str, list[speakers.Traits]], kept: dict[str, dict[str, bool]]
 ) -> dict:
-    """The section for config.json."""
+    """The section for config.json. kept: what each voice keeps of it, by name."""
     names = [voice.name for voice in table.voices]
     envelopes = np.array([np.mean([t.envelope for t in takes[name]], 0) for name in names])
     envelopes -= envelopes.mean(0)
@@ -91,7 +92,7 @@ def config_section(
             {
                 "name": voice.name,
                 "mark": voice.mark,
-                **({"drawn": False} if voice.name in not_drawn else {}),
+                **kept.get(voice.name, {}),
                 "semitones": round(float(np.median([t.pitch for t in takes[voice.name]])), 1),
                 "envelope": [round(float(number), 2) for number in place],
                 "spectrum": np.median([t.spectrum for t in takes[voice.name]], 0).round(2).tolist(),
@@ -112,8 +113,8 @@ def main() -> None:
     path = args.folder / "config.json"
     config = json.loads(path.read_text())
     before = config.get("voices", {}).get("table", [])
-    not_drawn = {voice["name"] for voice in before if not voice.get("drawn", True)}
-    config["voices"] = config_section(table, measure_traits(engine, table, args.takes), not_drawn)
+    kept = {v["name"]: {key: v[key] for key in ("drawn", "opens") if key in v} for v in before}
+    config["voices"] = config_section(table, measure_traits(engine, table, args.takes), kept)
     path.write_text(json.dumps(config, indent=2) + "\n")
 
 
