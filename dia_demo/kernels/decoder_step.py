@@ -25,6 +25,7 @@ from dia_demo.kernels.intrinsics import (
     exp,
     float32_at,
     int64_at,
+    sum_of_squares,
     to_float32,
 )
 from dia_demo.kernels.jit import ANY_ORDER, compiled, inlined
@@ -68,15 +69,13 @@ NONE, RMSNORM, SILU_MUL = range(3)  # Prologues: how a linear's input is prepare
 CACHE = np.dtype([(name, np.int64) for name in ("keys", "values", "text_keys", "text_values")])
 
 
-@compiled(fastmath=ANY_ORDER, forceinline=True)
+@compiled(fastmath={"contract"}, forceinline=True)
 def rms_norm(x, weight, eps, out):
     """out = x over its root mean square, times the weight."""
-    total = np.float32(0)
+    mean_square = sum_of_squares(x, np.float32(0)) / np.float32(len(x))
+    scale = np.float32(1) / np.sqrt(mean_square + eps)
     for i in range(len(x)):
-        total += x[i] * x[i]
-    scale = np.float32(1) / np.sqrt(total / np.float32(len(x)) + eps)
-    for i in range(len(x)):
-        out[i] = x[i] * scale * weight[i]
+        out[i] = x[i] * weight[i] * scale
 
 
 @compiled(fastmath=ANY_ORDER, forceinline=True)

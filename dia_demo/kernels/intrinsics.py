@@ -1,15 +1,17 @@
-"""Scalar functions that LLVM can vectorize (exp, bfloat16), pointers, atomics and the barrier."""
+"""Scalar functions that LLVM can vectorize (exp, bfloat16), a sum, pointers, atomics, the barrier."""
 
 from __future__ import annotations
 
 import math
 
 import llvmlite.binding as llvm
+import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic, overload
 
+from dia_demo.kernels.jit import ANY_ORDER, compiled
 from dia_demo.kernels.llvm_simd import F32, I16, I32, I64, ROUNDER, ROUNDER_AS_INT
 from dia_demo.kernels.thread_pool import BROKEN
 
@@ -52,6 +54,15 @@ def exp(context, x):
         return builder.fmul(result, scale)
 
     return types.float32(types.float32), generate
+
+
+@compiled(fastmath=ANY_ORDER, forceinline=True)
+def sum_of_squares(x, middle):
+    """The sum of (x - middle)^2."""
+    total = np.float32(0)
+    for i in range(len(x)):
+        total += (x[i] - middle) * (x[i] - middle)
+    return total
 
 
 @intrinsic

@@ -22,7 +22,9 @@ from dia_demo.machine import processor
 
 FOLDER = Path(__file__).parent
 # For sums that may be computed in any order. Not "fast": that would lose NaN and infinity, which
-# the generation loop looks for in every step's logits.
+# the generation loop looks for in every step's logits. Not where a loop writes products of several
+# arrays: LLVM has a scalar loop for a result that lies close behind one of them in memory, and
+# orders it otherwise, so that the bits of a result would depend on its address.
 ANY_ORDER = {"reassoc", "contract", "arcp", "nsz"}
 
 log = logging.getLogger(__name__)

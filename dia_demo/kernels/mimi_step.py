@@ -13,7 +13,14 @@ import numpy as np
 from numba import carray
 
 from dia_demo.kernels.attention import attend, rotate
-from dia_demo.kernels.intrinsics import barrier_wait, exp, fetch_add, float32_at, int64_at
+from dia_demo.kernels.intrinsics import (
+    barrier_wait,
+    exp,
+    fetch_add,
+    float32_at,
+    int64_at,
+    sum_of_squares,
+)
 from dia_demo.kernels.jit import ANY_ORDER, compiled, inlined
 from dia_demo.kernels.matmul.linear import CHUNK, block_bytes
 from dia_demo.kernels.matmul.microkernels import gemm_block
@@ -76,17 +83,19 @@ def _gelu(x, out):
 
 
 @compiled(fastmath=ANY_ORDER, forceinline=True)
-def _layer_norm(x, weight, bias, eps, out):
+def _mean(x):
     total = np.float32(0)
     for i in range(len(x)):
         total += x[i]
-    mean = total / np.float32(len(x))
-    squares = np.float32(0)
+    return total / np.float32(len(x))
+
+
+@compiled(fastmath={"contract"}, forceinline=True)
+def _layer_norm(x, weight, bias, eps, out):
+    mean = _mean(x)
+    scale = ONE / np.sqrt(sum_of_squares(x, mean) / np.float32(len(x)) + eps)
     for i in range(len(x)):
-        squares += (x[i] - mean) * (x[i] - mean)
-    scale = ONE / np.sqrt(squares / np.float32(len(x)) + eps)
-    for i in range(len(x)):
-        out[i] = (x[i] - mean) * scale * weight[i] + bias[i]
+        out[i] = (x[i] - mean) * weight[i] * scale + bias[i]
 
 
 @inlined
