@@ -6,8 +6,8 @@ A thread that is inside torch at that moment aborts the process.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Generator
-from contextlib import closing
+from collections.abc import Callable, Generator, Iterator
+from contextlib import closing, contextmanager
 from typing import TypeVar
 
 from dia_demo.errors import RunError
@@ -58,14 +58,20 @@ class Shutdown:
                 "the restart."
             )
 
+    @contextmanager
+    def step(self) -> Iterator[None]:
+        """Computing by one thread at a time, which the shutdown waits for. Raises RunError once it
+        has begun."""
+        with self._computing:
+            self.check()
+            yield
+
     def steps(self, work: Generator[Event, None, Result]) -> Generator[Event, None, Result]:
-        """The events of `work` and its result, each computed by one thread at a time. Raises
-        RunError once the shutdown has begun."""
+        """The events of `work` and its result, each computed in a step."""
         task = Task(work)
         with closing(iter(task)) as events:
             while True:
-                with self._computing:
-                    self.check()
+                with self.step():
                     event = next(events, None)
                 if event is None:
                     return task.result

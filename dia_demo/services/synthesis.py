@@ -330,8 +330,8 @@ class Synthesis:
             row.owner = ticket
         speeds = [request.speed for request in requests]
         with_audio = requests[0].with_audio
-        self._shutdown.check()
-        submitted = engine.submit(run.rows, run.expected_seconds, with_audio, speeds)
+        with self._shutdown.step():
+            submitted = engine.submit(run.rows, run.expected_seconds, with_audio, speeds)
         with closing(submitted) as stream, self.metrics.rows(len(requests)) as counts:
             for event in self._queue.events(ticket, stream):
                 counts.note(event)

@@ -14,6 +14,7 @@ from functools import partial
 
 import pytest
 
+from dia_demo.engine.engine import Engine
 from dia_demo.engine.events import Started
 from dia_demo.errors import RunError
 from dia_demo.machine.background import Background
@@ -82,6 +83,22 @@ def test_closing_ends_the_takes_of_all_and_the_engines_threads(folder, tmp_path)
         list(first)
     names = {thread.name for thread in set(threading.enumerate()) - earlier}
     assert not names & {"engine", "prefill"}
+
+
+def test_a_take_that_is_about_to_begin_is_told_of_the_end(folder, tmp_path, monkeypatch):
+    """And not that the model was closed, which it was in one of some hundred ends."""
+    synthesis = Synthesis(Settings(runtime(folder), takes_folder=tmp_path))
+    submit, closing = Engine.submit, Background("close", synthesis.close)
+
+    def submit_late(*arguments):
+        closing.start().join(0.3)
+        return submit(*arguments)
+
+    monkeypatch.setattr(Engine, "submit", submit_late)
+    with pytest.raises(RunError, match="shutting down"):
+        say(synthesis, make_request(synthesis, max_tokens=400))
+    closing.join(30)
+    assert not closing.is_running
 
 
 @pytest.mark.parametrize("seconds", [None, 0.5])
