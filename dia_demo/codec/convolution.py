@@ -117,11 +117,11 @@ def _suits(backend: str) -> bool:
 
 
 def _line(x_TC: Tensor) -> Tensor:
-    return x_TC.t()[None, :, None, :]
+    return x_TC.view(1, 1, *x_TC.shape).permute(0, 3, 1, 2)
 
 
 def _rows(x_1C1T: Tensor) -> Tensor:
-    return x_1C1T[0, :, 0].t().contiguous()  # Already channels last: no copy.
+    return x_1C1T.permute(0, 2, 3, 1).flatten(0, 2)  # Already channels last: no copy.
 
 
 @dataclass(frozen=True)
