@@ -94,17 +94,26 @@ class VoiceTable:
         if (chosen := one or two) is not None:
             drawn = [voice for voice in self.voices if voice.is_drawn and voice is not chosen]
             others = [voice for voice in drawn if self.are_apart(chosen, voice)] or drawn
+            if one:
+                others = _that_are_kept(others)
             pairs = tuple((chosen, other) if one else (other, chosen) for other in others)
         return pairs[int(Random(seed).random() * len(pairs))]
 
-    def draw_apart_from(self, seed: int, semitones: float) -> Voice:
-        """The voice of a speaker beside one of another pitch (above 100 Hz), who has a voice
-        prompt: any that is far enough from that pitch, or the farthest."""
+    def draw_apart_from(self, seed: int, semitones: float, speaker: int) -> Voice:
+        """The voice of S1 or S2 beside one of another pitch (above 100 Hz), who has a voice prompt:
+        any that is far enough from that pitch, or the farthest."""
         drawn = [voice for voice in self.voices if voice.is_drawn]
         distances = [abs(voice.semitones - semitones) for voice in drawn]
         least = min(self.semitones_apart, max(distances))
         apart = [voice for voice, far in zip(drawn, distances, strict=True) if far >= least]
+        if speaker == 2:
+            apart = _that_are_kept(apart)
         return apart[int(Random(seed).random() * len(apart))]
+
+
+def _that_are_kept(voices: list[Voice]) -> list[Voice]:
+    """Those that may be S2's, or all where there are none."""
+    return [voice for voice in voices if not voice.opens] or voices
 
 
 @cache

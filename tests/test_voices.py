@@ -2,6 +2,7 @@
 
 from collections import Counter
 from copy import deepcopy
+from itertools import product
 from math import dist
 
 import pytest
@@ -55,6 +56,17 @@ def test_a_voice_that_opens_is_that_of_the_first_speaker():
         assert names[1] == (names[0][::-1] if names[0][1] == "b" else names[0])
     one, two = table.draw(3, one=table.find("a"))
     assert one.name == "a" and two.name in "bcd", "what a person chose stays"
+
+
+def test_a_voice_that_opens_is_not_drawn_for_s2_beside_a_chosen_voice_or_a_prompt():
+    opening = {voice.name for voice in TABLE.voices if voice.opens}
+    drawn: dict[int, set[str]] = {1: set(), 2: set()}
+    for voice, seed in product(TABLE.voices, range(100)):
+        drawn[1].add(TABLE.draw(seed, two=voice)[0].name)
+        drawn[2].add(TABLE.draw(seed, one=voice)[1].name)
+        for speaker, names in drawn.items():
+            names.add(TABLE.draw_apart_from(seed, voice.semitones, speaker).name)
+    assert opening and opening <= drawn[1] and not opening & drawn[2]
 
 
 def test_a_seed_draws_the_same_voices_on_every_machine():

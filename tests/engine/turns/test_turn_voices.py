@@ -95,7 +95,7 @@ def test_prompted_speakers_keep_the_prompts_voice_and_others_get_theirs(model, s
     prompt = said.codes().astype(np.int64)
     row = make_row(TURNS, prompt=prompt, said=words, semitones=semitones, seed=3)
     run_to_end(model, [row])
-    two = TABLE.draw(3)[1] if semitones is None else TABLE.draw_apart_from(3, semitones)
+    two = TABLE.draw(3)[1] if semitones is None else TABLE.draw_apart_from(3, semitones, 2)
     assert row.voices == (None, two.name)
     one = TABLE.draw(2)[0]  # The prompt is a take of this model, so its mark is known.
     assert voices_of(row.codes()) == [one.name, two.name, one.name, two.name]

@@ -329,6 +329,6 @@ def test_seeds_of_attempts_draw_the_same_voices():
         seeds = seeds_like(nano, seed, 5)
         assert seeds[0] == seed and len(set(seeds)) == 5
         assert len({nano.voices.draw(each) for each in seeds}) == 1
-        assert len({nano.voices.draw_apart_from(each, 3.0) for each in seeds}) == 1
+        assert len({nano.voices.draw_apart_from(each, 3.0, 2) for each in seeds}) == 1
     without = replace(nano, voices=None)
     assert seeds_like(without, 2**32 - 1, 3) == (2**32 - 1, 0, 1)
