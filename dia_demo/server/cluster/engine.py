@@ -6,6 +6,7 @@ from __future__ import annotations
 import logging
 import queue
 import threading
+import time
 import uuid
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing, suppress
@@ -32,6 +33,8 @@ from dia_demo.services.remote.wire import unpack_event
 from dia_demo.services.take import Request
 
 STOP_SECONDS = 0.1
+# After which replicas that do not start are asked again.
+RETRY_SECONDS = 1.0
 
 log = logging.getLogger(__name__)
 
@@ -43,6 +46,22 @@ class ClusterEngine:
         self._replicas = replicas
         # Rows that no replica has begun, in order of arrival.
         self._line: list[_RowOfRun] = []
+        self._is_warm = threading.Event()
+        Background("warm up", self._wait_until_warm).start()
+
+    @property
+    def is_warm(self) -> bool:
+        """Whether a replica has been loaded."""
+        return self._is_warm.is_set()
+
+    def _wait_until_warm(self) -> None:
+        while not self.is_warm:
+            try:
+                self._replicas.answer.remote().result()
+                self._is_warm.set()
+            except (RayError, RayServeException, DeploymentUnavailableError) as error:
+                log.warning("no replica of the cluster has started yet: %s", type(error).__name__)
+                time.sleep(RETRY_SECONDS)
 
     def stream(
         self, requests: Sequence[Request], cancel: threading.Event, in_int8_meanwhile: bool

@@ -70,6 +70,9 @@ class EngineReplica:
             if isinstance(event, Failed):
                 raise RunError(event.message)
 
+    async def answer(self) -> None:
+        """Nothing: a replica that answers has been loaded."""
+
     async def rows(
         self, request: PlainRequest, run: str, visitor: Visitor, in_int8_meanwhile: bool
     ) -> AsyncGenerator[Event | str, None]:

@@ -47,6 +47,8 @@ class EngineClient:
     token: str = field(default="", repr=False)
     _was_reached: bool = field(default=False, init=False, repr=False)
 
+    is_warm = True  # It is not asked before there is a take to make.
+
     def stream(
         self, requests: Sequence[Request], cancel: threading.Event, in_int8_meanwhile: bool
     ) -> Generator[Event, None, None]:

@@ -28,6 +28,10 @@ log = logging.getLogger(__name__)
 class RemoteEngine(Protocol):
     """Makes takes elsewhere. Its methods may be called from any thread."""
 
+    @property
+    def is_warm(self) -> bool:
+        """Whether it has a model loaded, as far as that is known here."""
+
     def stream(
         self, requests: Sequence[Request], cancel: threading.Event, in_int8_meanwhile: bool
     ) -> Generator[Event, None, None]:

@@ -47,6 +47,11 @@ class RemoteSynthesis(Synthesis):
         self.speed = MachineSpeed(settings.runtime.threads, f"speed-{name}.json")
         self.speed.keeps = True
 
+    @property
+    def is_warming_up(self) -> bool:
+        """Whether no engine has a model loaded yet."""
+        return not self._engine.is_warm
+
     def warm_up(self, precompilation: Precompilation | None = None) -> None:
         """Nothing: the engine does it."""
 
