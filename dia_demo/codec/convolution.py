@@ -46,6 +46,8 @@ class OneDnnConvolution:
 
     def __init__(self, weight_OIK: Tensor, bias_O: Tensor, dilation: int, rows: int) -> None:
         self.bias_O, self.dilation = bias_O, [1, dilation]
+        self.convolve = torch.ops.mkldnn._convolution_pointwise.default
+        self.add_convolved = torch.ops.mkldnn._convolution_pointwise_.binary
         reach = dilation * (weight_OIK.shape[-1] - 1)
         line = [1, weight_OIK.shape[1], 1, rows + reach]
         self.packed = torch.ops.mkldnn._reorder_convolution_weight(
@@ -53,13 +55,13 @@ class OneDnnConvolution:
         )
 
     def __call__(self, x_TI: Tensor) -> Tensor:
-        out_1O1T = torch.ops.mkldnn._convolution_pointwise(
+        out_1O1T = self.convolve(
             _line(x_TI), self.packed, self.bias_O, [0, 0], [1, 1], self.dilation, 1, "none", [], ""
         )
         return _rows(out_1O1T)
 
     def add(self, x_TI: Tensor, out_TO: Tensor) -> None:
-        torch.ops.mkldnn._convolution_pointwise_.binary(
+        self.add_convolved(
             _line(out_TO), _line(x_TI), self.packed, self.bias_O,
             [0, 0], [1, 1], self.dilation, 1, "add", 1.0, None, [], None,
         )  # fmt: skip

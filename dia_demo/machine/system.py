@@ -28,6 +28,9 @@ LOW_PRIORITY = 10
 # first. They may change while the program runs, but hardly ever do.
 KEPT_SECONDS = 5.0
 _M_ARENA_MAX = -8
+# Threads that compute wait for Python's lock this long at most while another has it. With Python's
+# own 5 ms, 64 clients got 9% fewer takes of the embedded voice, and 8 clients 7% (Zen 5, 2 cores).
+_SWITCH_SECONDS = 0.0005
 
 Limit = TypeVar("Limit", int, int | None)
 
@@ -205,6 +208,13 @@ def share_malloc_arenas(count: int = 2) -> None:
     """Let all threads allocate from a few arenas of glibc. Otherwise each worker thread that runs
     the model would fill its own, 15 MB each. Call it before threads start."""
     _call_glibc("mallopt", _M_ARENA_MAX, count)
+
+
+def prepare_to_serve() -> None:
+    """Set up a process that serves many people at once. Call it before threads start."""
+    share_malloc_arenas()
+    raise_descriptor_limit()
+    sys.setswitchinterval(_SWITCH_SECONDS)
 
 
 def release_free_memory() -> None:

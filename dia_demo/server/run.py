@@ -11,7 +11,7 @@ import uvicorn
 from fastapi import FastAPI
 
 from dia_demo.kernels.precompile import Precompilation
-from dia_demo.machine.system import raise_descriptor_limit, share_malloc_arenas
+from dia_demo.machine.system import prepare_to_serve
 from dia_demo.server.address import Address
 from dia_demo.server.application import make_application
 from dia_demo.server.gate import IDLE_SECONDS, watch_connections
@@ -37,8 +37,7 @@ def serve_app(precompilation: Precompilation | None = None, with_mcp: bool = Fal
     """The app: the page and the routes for programs where GRADIO_SERVER_NAME and
     GRADIO_SERVER_PORT say, until the program ends. precompilation: kernels that are being compiled
     already; with_mcp: see `serve`."""
-    share_malloc_arenas()
-    raise_descriptor_limit()
+    prepare_to_serve()
     # SIGTERM ends the app as Ctrl-C does: what is temporary is removed.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:

@@ -61,8 +61,7 @@ class TurnVoices:
         prompted = speakers_of(text[:said]) if said else set()
         semitones = None if prompt_voice is None else prompt_voice.semitones
         if semitones is not None and len(prompted) == 1:
-            speaker = 1 if prompted == {2} else 2
-            other = table.draw_apart_from(seed, semitones, speaker)
+            other = table.draw_apart_from(seed, semitones, 1 if prompted == {2} else 2)
             drawn = {1: one or other, 2: two or other}
         self.voices: dict[int, Voice | None] = {
             speaker: None if speaker in prompted else voice for speaker, voice in drawn.items()

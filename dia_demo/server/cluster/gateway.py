@@ -9,7 +9,7 @@ from ray import serve
 from ray.serve.handle import DeploymentHandle
 from starlette.types import ASGIApp
 
-from dia_demo.machine.system import raise_descriptor_limit, share_malloc_arenas
+from dia_demo.machine.system import prepare_to_serve
 from dia_demo.server.address import Address
 from dia_demo.server.application import make_application
 from dia_demo.server.cluster.engine import ClusterEngine
@@ -27,8 +27,7 @@ class Gateway:
     decides whether programs need a token."""
 
     def __init__(self, replicas: DeploymentHandle, host: str) -> None:
-        share_malloc_arenas()
-        raise_descriptor_limit()
+        prepare_to_serve()
         self._open, self._host = ExitStack(), host
         settings = Settings.from_env()
         folder = self._open.enter_context(temporary_folder(settings.takes_folder))

@@ -14,7 +14,7 @@ from ray import serve
 from dia_demo.engine.engine import PROMPTS_KEPT
 from dia_demo.engine.events import Event, Failed
 from dia_demo.errors import DiaDemoError, RunError
-from dia_demo.machine.system import raise_descriptor_limit, share_malloc_arenas
+from dia_demo.machine.system import prepare_to_serve
 from dia_demo.server.remote.in_thread import iterate_in_thread
 from dia_demo.services.folders import temporary_folder
 from dia_demo.services.people import Caller, Visitor
@@ -35,8 +35,7 @@ class EngineReplica:
     def __init__(self, cores: int | None = None) -> None:
         if cores is not None:
             use_cores(serve.get_replica_context().rank.local_rank, cores)
-        share_malloc_arenas()
-        raise_descriptor_limit()
+        prepare_to_serve()
         self._rows: dict[str, list[Caller]] = {}
         self._stopped: deque[str] = deque(maxlen=STOPS_KEPT)
         self._open = ExitStack()
