@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -15,10 +16,10 @@ from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.server.transport_security import TransportSecuritySettings
 from mcp.types import ContentBlock, ToolAnnotations
 from pydantic import ValidationError
-from starlette.requests import HTTPConnection
+from starlette.requests import ClientDisconnect, HTTPConnection, Request
 from starlette.responses import PlainTextResponse
 from starlette.routing import Route
-from starlette.types import Receive, Scope, Send
+from starlette.types import Message, Receive, Scope, Send
 
 from dia_demo.errors import DiaDemoError
 from dia_demo.server.errors import first_mistake
@@ -127,5 +128,30 @@ class ToolEndpoint:
             answer = PlainTextResponse(message, 401, {"WWW-Authenticate": "Bearer"})
             await answer(scope, receive, send)
             return
+        try:
+            body = await Request(scope, receive).body()
+        except ClientDisconnect:
+            return
+        if _is_too_deep(body):
+            answer = PlainTextResponse("The JSON of the request is nested too deeply.", 400)
+            await answer(scope, receive, send)
+            return
+        received: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+
+        async def receive_again() -> Message:
+            return received.pop() if received else await receive()
+
         caller = scope[CALLER] = caller_of(connection)
-        await until_disconnect(self._manager.handle_request, scope, receive, send, caller.set)
+        handle = self._manager.handle_request
+        await until_disconnect(handle, scope, receive_again, send, caller.set)
+
+
+def _is_too_deep(body: bytes) -> bool:
+    """Whether the package, which has an answer for any other mistake, could not read this JSON."""
+    try:
+        json.loads(body)
+    except RecursionError:
+        return True
+    except ValueError:
+        pass
+    return False

@@ -112,6 +112,16 @@ def test_a_full_queue_is_told_in_its_sentence(synthesis, monkeypatch):
     assert result["content"][0]["text"] == "The queue is full. Try again in a moment."
 
 
+@pytest.mark.parametrize("opening", ["[", '{"a":'])
+def test_json_that_is_nested_too_deeply_is_refused(synthesis, opening, caplog):
+    with client_of(synthesis) as client:
+        headers = {"Content-Type": "application/json"}
+        answer = client.post("/mcp", content=200_000 * opening, headers=headers)
+        assert answer.status_code == 400 and "nested too deeply" in answer.text
+        assert client.post("/mcp", json=body_of("tools/list")).status_code == 200
+    assert "Traceback" not in caplog.text
+
+
 def test_a_bug_is_logged_and_not_shown(synthesis, monkeypatch, caplog):
     def broken(*_, **__):
         raise KeyError("/secret/path")
