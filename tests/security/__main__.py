@@ -59,6 +59,8 @@ def run_app(home: Path, **given: str) -> Iterator[App]:
 
 def rows(short: bool) -> Iterator[Row]:
     """Every attack's line, as it comes."""
+    if not short:  # First: what a new process has as its peak is at least what this one has now.
+        yield from checkpoints()
     with tempfile.TemporaryDirectory(prefix="attack-") as folder:
         home = Path(folder)
         with run_app(home / "app") as app:
@@ -73,7 +75,6 @@ def rows(short: bool) -> Iterator[Row]:
             return
         for attack in (*files.ALONE, *access.ALONE, *load.ALONE, *programs.ALONE):
             yield row_of(attack, home / attack.carry_out.__name__)
-    yield from checkpoints()
 
 
 def checkpoints() -> Iterator[Row]:

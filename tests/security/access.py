@@ -7,6 +7,7 @@ import contextlib
 import json
 import socket
 import threading
+import time
 from pathlib import Path
 
 from dia_demo.services.people import new_key
@@ -136,10 +137,13 @@ def kill_after_vote(home: Path) -> tuple[bool, str]:
             if first:
                 app.press_generate("[S1] Hello there, my friend. [S2]", "one", key)
                 _, body = app.serve("ask", {"do": "look"} | question)
-                seconds = {"A": 9.0, "B": 9.0}
-                trial = json.loads(body)["trial"]["id"]
-                listened = {"heard": seconds, "covered": seconds}
-                app.serve("ask", {"do": "vote", "trial": trial, "vote": "A"} | listened | question)
+                pair = question | {"trial": json.loads(body)["trial"]["id"]}
+                seconds = dict.fromkeys("AB", json.loads(body)["trial"]["needed"])
+                for letter in seconds:
+                    app.serve("ask", pair | {"do": "clip", "letter": letter})
+                time.sleep(sum(seconds.values()) + 0.5)
+                vote = {"do": "vote", "vote": "A", "heard": seconds, "covered": seconds}
+                app.serve("ask", pair | vote)
             _, body = app.serve("earlier", {"do": "list", "key": key})
             takes = len(json.loads(body)["takes"])
             _, body = app.serve("ask", {"do": "look"} | question)

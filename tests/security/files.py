@@ -237,8 +237,8 @@ def clock_set_back(home: Path) -> tuple[bool, str]:
         wave = np.full(100 + number, 0.1, np.float32)
         name = f"{later + number:013d}-{number:012x}.wav"
         audio.write_audio(folder / name, wave, 16000, settings)
-    new = SimpleNamespace(samples=np.zeros(999, np.float32))
-    new.save = lambda path: audio.write_audio(path, new.samples, 16000, settings)
+    new = SimpleNamespace(in_file=np.zeros(999, np.float32))
+    new.save = lambda path: audio.write_audio(path, new.in_file, 16000, settings)
     identity = history.add(key, new)
     first = history.list(key)[0].id
     return first == identity, "kept" if first == identity else "gone"
