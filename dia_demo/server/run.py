@@ -81,6 +81,10 @@ def configuration(application: FastAPI) -> uvicorn.Config:
     return uvicorn.Config(
         application,
         log_level="warning",
+        # Where no descriptor is left, new connections wait; uvloop, if installed, refuses them.
+        loop="asyncio",
+        # Python 3.11 then writes an error into the log for each, every second.
+        backlog=512,
         timeout_keep_alive=round(IDLE_SECONDS),
         timeout_graceful_shutdown=END_SECONDS,
         # Pings are answered behind the audio, which a client may read as slowly as it plays it.
