@@ -33,9 +33,9 @@ VOICE_FIELDS = ("voice_s1", "voice_s2")
 class Voice:
     """mark: its code. semitones: its median pitch above 100 Hz. envelope: its place among the
     spectral envelopes of all voices, so that distances compare them. is_drawn: whether seeds choose
-    it ("drawn" in the config). opens: of two voices that a seed chooses, it is that of S1, because
-    as that of S2 it may not be kept. spectrum: see `prompt.voice_traits.spectrum`; empty where the
-    config has none."""
+    it ("drawn" in the config). opens: seeds choose it for S1 alone if there is another for S2,
+    because the model does not always keep it as that of S2. spectrum: see
+    `prompt.voice_traits.spectrum`; empty where the config has none."""
 
     name: str
     mark: int

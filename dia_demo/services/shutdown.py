@@ -60,8 +60,8 @@ class Shutdown:
 
     @contextmanager
     def step(self) -> Iterator[None]:
-        """Computing by one thread at a time, which the shutdown waits for. Raises RunError once it
-        has begun."""
+        """Run the block while no other thread is in a step; the shutdown waits for it to end. Raises
+        RunError once the shutdown has begun."""
         with self._computing:
             self.check()
             yield
