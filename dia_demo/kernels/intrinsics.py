@@ -1,4 +1,4 @@
-"""Scalar functions that LLVM can vectorize (exp, bfloat16), a sum, pointers, atomics, the barrier."""
+"""Scalar functions that LLVM can vectorize (exp, bfloat16), sums, pointers, atomics, a barrier."""
 
 from __future__ import annotations
 

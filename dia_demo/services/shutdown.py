@@ -60,7 +60,7 @@ class Shutdown:
 
     @contextmanager
     def step(self) -> Iterator[None]:
-        """Run the block while no other thread is in a step; the shutdown waits for it to end. Raises
+        """Run the block while no other thread is in a step; the shutdown waits for its end. Raises
         RunError once the shutdown has begun."""
         with self._computing:
             self.check()
