@@ -7,6 +7,7 @@ under "voices"; engine/turns/voices.py sets the marks.
 
 from __future__ import annotations
 
+from base64 import b64decode
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -21,6 +22,7 @@ MOST_VOICES = 500
 MOST_LISTS = 20  # of codes
 LONGEST_NAME = 50
 SPECTRUM_BANDS = 20
+RATIO_UNIT = 1 / 16  # of `Voice.ratios`
 NUMBERS = ("semitones_apart", "envelopes_apart")
 # The voices that a person chose for S1 and S2, None for one that the seed chooses.
 VoiceNames = tuple[str | None, str | None]
@@ -35,7 +37,9 @@ class Voice:
     spectral envelopes of all voices, so that distances compare them. is_drawn: whether seeds choose
     it ("drawn" in the config). opens: seeds choose it for S1 alone if there is another for S2,
     because the model does not always keep it as that of S2. spectrum: see
-    `prompt.voice_traits.spectrum`; empty where the config has none."""
+    `prompt.voice_traits.spectrum`; empty where the config has none. ratios: of each code, in the
+    order [C, V], the logarithm of how much more frequent it is in this voice than in all, as a
+    multiple of RATIO_UNIT, int8 (base64 in the config); empty where the config has none."""
 
     name: str
     mark: int
@@ -44,6 +48,7 @@ class Voice:
     is_drawn: bool = True
     opens: bool = False
     spectrum: tuple[float, ...] = ()
+    ratios: bytes = b""
 
 
 @dataclass(frozen=True)
@@ -143,7 +148,9 @@ def parse_voices(
 def _parse(section: Any, channels: int, num_codes: int, heads: int) -> VoiceTable:
     section = _instance(section, Mapping, "voices")
     entries = _list(section["table"], MOST_VOICES, "table")
-    voices = tuple(_voice(_instance(entry, Mapping, "a voice"), num_codes) for entry in entries)
+    voices = tuple(
+        _voice(_instance(entry, Mapping, "a voice"), channels, num_codes) for entry in entries
+    )
     for what in ("name", "mark"):
         if len({getattr(voice, what) for voice in voices}) < len(voices):
             raise ValueError(f"a {what} that two voices have")
@@ -161,7 +168,7 @@ def _parse(section: Any, channels: int, num_codes: int, heads: int) -> VoiceTabl
     return VoiceTable(voices, start, silence, quiet, semitones, envelopes, text_head)
 
 
-def _voice(entry: Mapping, num_codes: int) -> Voice:
+def _voice(entry: Mapping, channels: int, num_codes: int) -> Voice:
     name = _instance(entry["name"], str, "name")
     if not name.strip() or not name.isprintable() or len(name) > LONGEST_NAME:
         raise ValueError(f"the name {name[:LONGEST_NAME]!r}")
@@ -169,6 +176,9 @@ def _voice(entry: Mapping, num_codes: int) -> Voice:
     spectrum = _list(entry.get("spectrum", []), SPECTRUM_BANDS, "spectrum")
     if len(spectrum) not in (0, SPECTRUM_BANDS):
         raise ValueError(f"a spectrum of {len(spectrum)} bands and not {SPECTRUM_BANDS}")
+    ratios = b64decode(_instance(entry.get("ratios", ""), str, "ratios"), validate=True)
+    if len(ratios) not in (0, channels * num_codes):
+        raise ValueError(f"the ratios of {len(ratios)} codes and not {channels * num_codes}")
     return Voice(
         name,
         _code(entry["mark"], num_codes),
@@ -177,6 +187,7 @@ def _voice(entry: Mapping, num_codes: int) -> Voice:
         _instance(entry.get("drawn", True), bool, "drawn"),
         _instance(entry.get("opens", False), bool, "opens"),
         tuple(_number(number) for number in spectrum),
+        ratios,
     )
 
 

@@ -145,6 +145,9 @@ def test_a_table_that_cannot_be_used_is_refused_with_the_file(key, value):
         ("envelope", ["a", "b"]),
         ("spectrum", [0.1]),
         ("spectrum", ["a"] * 20),
+        ("ratios", 5),
+        ("ratios", "AAAA"),
+        ("ratios", "Ärger"),
     ],
 )
 def test_a_voice_that_cannot_be_used_is_refused_with_the_file(key, value):

@@ -13,7 +13,8 @@ FOLDER/results.jsonl when it has ended, and running it again goes on where it st
 another class of processors are not mixed in. After a change of the program, --again measures anew.
 
 `seeds` makes takes of one seed in processes of their own on a machine that it keeps busy, `pairs`
-makes blind comparisons, and `speakers` cuts 200 dialogues into turns: who speaks in each?
+makes blind comparisons, and `speakers` cuts 200 dialogues into turns: who speaks in each? `named`
+does the same with dialogues between any two voices.
 
 The bar `together` is a speed, and only measured by its name: it needs an idle machine.
 

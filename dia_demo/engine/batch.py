@@ -82,6 +82,9 @@ class DecodedRow(Protocol):
     @property
     def done(self) -> bool: ...
 
+    @property
+    def correction(self) -> np.ndarray | None: ...
+
     def draw_uniforms(self, out: Tensor) -> None: ...
 
     def steer(self, codes: np.ndarray, logits_V: np.ndarray) -> None: ...
@@ -130,6 +133,9 @@ class Batch:
     def _sample(self, logits_BCV: Tensor) -> None:
         for row, uniforms in self._by_row:
             row.draw_uniforms(uniforms)
+        for row, slots in zip(self._rows, self._slots, strict=True):
+            if (correction := row.correction) is not None:
+                logits_BCV[slots, :, : correction.shape[1]] += torch.from_numpy(correction)
         drawn = self._sample_codes(logits_BCV, self._uniforms.numpy())
         for row, codes, slots in zip(self._rows, drawn, self._slots, strict=True):
             if row.done:

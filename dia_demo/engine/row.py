@@ -136,6 +136,11 @@ class Row(BaseRow):
             return None
         return self.turns.surplus(self._end - self.prompt_frames)
 
+    @property
+    def correction(self) -> np.ndarray | None:
+        """What to add to the next logits [C, V] of the codec's codes; see VoiceDrift."""
+        return None if self.turns is None else self.turns.drift.correction
+
     def steer(self, codes: np.ndarray, logits_V: np.ndarray) -> None:
         """Set those of the codes [C] sampled for the next position that begin a turn of a speaker
         with a voice by name. logits: of the last channel."""

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import tempfile
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
+from random import Random
 
 import numpy as np
 
@@ -36,6 +37,7 @@ from dia_demo.services.settings import Settings
 from dia_demo.services.synthesis import Synthesis
 from dia_demo.services.take import Request, Take, TimedWord
 from dia_demo.text.pronunciations import NONE
+from dia_demo.voices import NO_NAMES, VoiceNames
 from tools.voice_bars import scripts
 from tools.voice_bars.bar import Bar, Line, Trial
 from tools.voice_bars.faults import SEMITONES, UNLIKE, from_teacher
@@ -48,7 +50,9 @@ QUESTIONS = (
     ({"temperature": 0.1}, {"temperature": 1.0}),
 )
 SCRIPTS, SEEDS, PAIR_TURNS, SAME_PAIRS = 2, 15, 4, 28
-DIALOGUES, TOGETHER, TURNS = 200, 8, 6
+DIALOGUES, NAMED_DIALOGUES, TOGETHER, TURNS = 200, 160, 8, 6
+# The first seed of dialogues between voices by name.
+NAMED_FIRST = 9000
 # Less of a turn is not compared: seconds.
 LEAST_SECONDS = 1.0
 # Semitones, and nepers: of 1,228 pairs of speakers with one voice, who said three turns of other
@@ -165,11 +169,33 @@ def _line_of_pairs(trial: Trial) -> Line:
 
 
 def _speakers_trial(studio: Studio, number: int) -> Trial:
+    """Dialogues of which the seeds, in order, choose the voices."""
+    return _dialogues(studio, number, lambda seed: NO_NAMES)
+
+
+def _named_trial(studio: Studio, number: int) -> Trial:
+    """Dialogues between any two of the voices, also of those that seeds do not choose."""
+    table = studio.request("[S1] Yes.", seed=0).model.config.voices
+    assert table is not None, "only a model with voices by name has a teacher"
+    names = [voice.name for voice in table.voices]
+
+    def draw(seed: int) -> VoiceNames:
+        one, two = Random(seed).sample(names, 2)
+        return one, two
+
+    return _dialogues(studio, NAMED_FIRST // TOGETHER + number, draw)
+
+
+def _dialogues(studio: Studio, number: int, voices_of: Callable[[int], VoiceNames]) -> Trial:
     """TOGETHER dialogues, of which the seeds are in order."""
     seeds = range(TOGETHER * number, TOGETHER * (number + 1))
     lines = [[turn[0] for turn in scripts.turns(seed, TURNS)] for seed in seeds]
     requests = [
-        studio.request(" ".join(f"[S{1 + k % 2}] {text}" for k, text in enumerate(each)), seed=seed)
+        studio.request(
+            " ".join(f"[S{1 + k % 2}] {text}" for k, text in enumerate(each)),
+            seed=seed,
+            voices=voices_of(seed),
+        )
         for seed, each in zip(seeds, lines, strict=True)
     ]
     made = zip(lines, requests, studio.takes(requests), strict=True)
@@ -210,14 +236,6 @@ def _lines_of_speakers(trials: Sequence[Trial]) -> list[Line]:
         for semitones, nepers in (dialogue["speakers"] for dialogue in dialogues)
     ]
     nearest = np.array([dialogue["speakers"] for dialogue in dialogues]).min(0)
-    changes = [not is_same_voice(dialogue["turns"]) for dialogue in dialogues]
-    known = [
-        Fault.VOICE in dialogue["verdict"].split(", ")
-        for dialogue, is_changed in zip(dialogues, changes, strict=True)
-        if is_changed
-    ]
-    turns = np.array([turn for dialogue in dialogues for turn in dialogue["turns"]])
-    good = turns[[is_same_voice([turn]) for turn in turns]].max(0, initial=0)
     return [
         Line(
             f"dialogues whose speakers are under {SPEAKERS_APART:g} semitones and less than one "
@@ -226,19 +244,39 @@ def _lines_of_speakers(trials: Sequence[Trial]) -> list[Line]:
             f"{sum(alike)} (nearest {nearest[0]:.1f} semitones, {nearest[1]:.2f} nepers)",
             not any(alike),
         ),
-        Line(
-            "dialogues with a turn in another voice", "0", len(dialogues),
-            f"{sum(changes)} (the judge finds {sum(known)}; {len(turns)} turns, the others at most "
-            f"{good[0]:.1f} semitones and {good[1]:.2f} nepers from the teacher's)",
-            not any(changes),
-        ),
+        _line_of_changes("dialogues with a turn in another voice", dialogues),
     ]  # fmt: skip
+
+
+def _lines_of_named(trials: Sequence[Trial]) -> list[Line]:
+    dialogues = [dialogue for trial in trials for dialogue in trial["dialogues"]]
+    return [_line_of_changes("the same, between any two voices by name", dialogues)]
+
+
+def _line_of_changes(title: str, dialogues: Sequence[Trial]) -> Line:
+    changes = [not is_same_voice(dialogue["turns"]) for dialogue in dialogues]
+    known = [
+        Fault.VOICE in dialogue["verdict"].split(", ")
+        for dialogue, is_changed in zip(dialogues, changes, strict=True)
+        if is_changed
+    ]
+    turns = np.array([turn for dialogue in dialogues for turn in dialogue["turns"]])
+    good = turns[[is_same_voice([turn]) for turn in turns]].max(0, initial=0)
+    result = (
+        f"{sum(changes)} (the judge finds {sum(known)}; {len(turns)} turns, the others at most "
+        f"{good[0]:.1f} semitones and {good[1]:.2f} nepers from the teacher's)"
+    )
+    return Line(title, "0", len(dialogues), result, not any(changes))
 
 
 BARS = (
     Bar("pairs", len(QUESTIONS), 1, _pairs_trial, _lines_of_pairs),
     Bar(
         "speakers", DIALOGUES // TOGETHER, 1, _speakers_trial, _lines_of_speakers,
+        modules=("pyworld", "librosa"), programs=("flite",),
+    ),
+    Bar(
+        "named", NAMED_DIALOGUES // TOGETHER, 1, _named_trial, _lines_of_named,
         modules=("pyworld", "librosa"), programs=("flite",),
     ),
 )  # fmt: skip

@@ -62,6 +62,7 @@ STAGES = (
     ),
     Stage("voice", "model.export --work W --model adapted.pt --codec W/first/codec --out W/voice"),
     Stage("voices", "judge.voice_table W/voice --marks W/marks.json"),
+    Stage("ratios", "judge.voice_codes W/voice"),
     Stage("scores", "judge.evaluate --work W --model W/voice --out W/scores"),
 )
 

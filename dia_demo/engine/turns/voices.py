@@ -4,6 +4,7 @@ A model that was taught voices by name (dia_demo/voices.py) draws marks by itsel
 get similar voices, a speaker may get another one in a later turn, and a turn may begin without a
 mark. Here the seed chooses both voices, and the codes that begin a turn are set while the row is
 sampled. Which turn a frame belongs to is known from the place in the text that the model reads.
+Where a turn leaves its voice although it has the mark, drift.py brings it back.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from collections import Counter
 import numpy as np
 
 from dia_demo.config import ModelConfig
+from dia_demo.engine.turns.drift import VoiceDrift
 from dia_demo.engine.turns.passages import marks_of, passage_of_bytes, passages, speakers_of
 from dia_demo.prompt.voice_traits import TraitsOfBoth, VoiceTraits
 from dia_demo.voices import NO_NAMES, Voice, VoiceNames, VoiceTable
@@ -84,7 +86,7 @@ class TurnVoices:
             else _traits_of(voice or by_mark.get(heard.get(speaker, -1)))
             for speaker, voice in self.voices.items()
         }
-        self._with_marks = with_marks
+        self._with_marks, self.drift = with_marks, VoiceDrift(table)
         self.table, self.passages = table, passages(text, said)
         self.punctuation = marks_of(text, self.passages)
         self._passage_of = passage_of_bytes(text, self.passages)
@@ -139,6 +141,9 @@ class TurnVoices:
             for channel in np.flatnonzero((offsets >= 0) & (offsets < len(self._opening))):
                 codes[channel] = self._opening[int(offsets[channel]), channel]
         self._set_mark(codes, logits_V, tokens, frame - int(self._delay[-1]))
+        if self._with_marks and self._current >= 0:
+            voice = self.voices[self.passages[self._current].speaker]
+            self.drift.hear(self._current, voice, codes)
 
     def surplus(self, end: int) -> int | None:
         """How many more turns a row has than its text, where it ended before frame `end` by itself;
