@@ -3,10 +3,10 @@
 The model says dialogues between any two voices of FOLDER/config.json, and each voice there gets the
 logarithm of how much more frequent each code is in its turns than in all (`Voice.ratios`), by which
 the app hears from the codes that a turn leaves its voice. What is counted are the model's own
-takes: its codes are more alike than the teacher's, and with ratios of the teacher's speech twice as
-many turns stayed in another voice. The turns that do so are found with the first ratios, and left
-out of the second. Codes of silences say nothing of a voice, nor do those that begin a turn. Run it
-after `voice_table`.
+takes: its codes are more alike than the teacher's, and with ratios of the teacher's speech about
+twice as many turns stayed in another voice. The turns that do so are found with the first ratios,
+and left out of the second. Codes of silences say nothing of a voice, nor do those that begin a
+turn. Run it after `voice_table`.
 """
 
 from __future__ import annotations
