@@ -263,12 +263,16 @@ def test_an_error_during_a_run_fails_the_row_but_not_the_engine(engine, monkeypa
 
 def test_an_ended_row_stays_ended_when_another_breaks(engine, monkeypatch):
     """Exactly one end a row: the finished one is not failed after the fact."""
-    rows = [make_row(max_tokens=10), make_row(seed=2)]
-    received = {0: [], 1: []}
-    for event in engine.stream(rows, [1.0, 1.0]):
-        received[event.row].append(event)
-        if isinstance(event, Finished):
-            monkeypatch.setattr(rows[1], "draw_uniforms", lambda _: 1 / 0)
+    ends, breaks = make_row(max_tokens=10), make_row(seed=2)
+    draw = breaks.draw_uniforms
+
+    def draw_until_alone(out):
+        if ends.done:
+            raise ZeroDivisionError
+        draw(out)
+
+    monkeypatch.setattr(breaks, "draw_uniforms", draw_until_alone)
+    received = stream(engine, [ends, breaks])
     assert isinstance(received[0][-1], Finished) and isinstance(received[1][-1], Failed)
     assert "ZeroDivisionError" in received[1][-1].message
 
