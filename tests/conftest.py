@@ -5,6 +5,7 @@ And care for a torchaudio that does not load: what imports the package is import
 
 import os
 import shutil
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -51,6 +52,20 @@ def talkative(monkeypatch):
     """A report after every step, instead of a few a second."""
     monkeypatch.setattr("dia_demo.engine.events.REPORT_SECONDS", 0.0)
     monkeypatch.setattr("dia_demo.services.queue.POSITION_SECONDS", 0.001)
+
+
+@pytest.fixture
+def slow_steps(monkeypatch):
+    """A step takes 5 ms: whoever reads the events is far from the end of a long take."""
+    from dia_demo.engine.batch import Batch
+
+    step = Batch.step
+
+    def step_slowly(batch):
+        time.sleep(0.005)
+        step(batch)
+
+    monkeypatch.setattr(Batch, "step", step_slowly)
 
 
 @pytest.fixture

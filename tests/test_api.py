@@ -77,7 +77,7 @@ def test_a_notice_that_does_not_exist_is_refused(monkeypatch):
         dia_demo.load("nano")
 
 
-def test_stop_keeps_what_was_said(model, talkative):
+def test_stop_keeps_what_was_said(model, talkative, slow_steps):
     stream = model.stream("[S1] " + "We walk along the river and talk. " * 8, seed=1)
     heard = 0
     for chunk in stream:

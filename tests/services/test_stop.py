@@ -24,7 +24,7 @@ from dia_demo.services.take import drop_silent_result
 from tests.helpers.models.checkpoints import SMALL
 from tests.helpers.synthesis_requests import letters, make_request, runtime, say
 
-pytestmark = pytest.mark.usefixtures("talkative")
+pytestmark = pytest.mark.usefixtures("talkative", "slow_steps")
 
 
 def test_stop_keeps_the_audio_generated_so_far(synthesis):

@@ -50,9 +50,9 @@ def test_a_take_adds_its_steps_and_its_sound(app, folder):
     assert value(app, "dia_model_loads_total", **loaded) == 1
 
 
-def test_a_stopped_take_counts_with_what_was_made_of_it(app):
+def test_a_stopped_take_counts_with_what_was_made_of_it(app, slow_steps):
     cancel, steps = threading.Event(), 0
-    for event in app.stream(make_request(app), cancel):
+    for event in app.stream(make_request(app, max_tokens=400), cancel):
         steps = getattr(event, "step", steps)
         if steps >= 5:
             cancel.set()
@@ -60,8 +60,8 @@ def test_a_stopped_take_counts_with_what_was_made_of_it(app):
     assert value(app, "dia_decoder_steps_total") == event.result.figures.steps >= 5
 
 
-def test_a_take_that_nobody_reads_to_its_end_is_a_cancelled_one(app):
-    events = app.stream(make_request(app), threading.Event())
+def test_a_take_that_nobody_reads_to_its_end_is_a_cancelled_one(app, slow_steps):
+    events = app.stream(make_request(app, max_tokens=400), threading.Event())
     while getattr(next(events), "step", 0) < 5:
         pass
     events.close()
@@ -89,7 +89,7 @@ def test_the_queue_is_read_when_somebody_asks(app):
     def lengths() -> tuple[float, float]:
         return value(app, "dia_queue_length"), value(app, "dia_rows")
 
-    events = app.stream(make_request(app), threading.Event())
+    events = app.stream(make_request(app, max_tokens=400), threading.Event())
     while getattr(next(events), "step", 0) < 1:
         pass
     with app._queue.enter():

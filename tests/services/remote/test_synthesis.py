@@ -19,7 +19,7 @@ from tests.helpers.engines import serve_engine, until
 from tests.helpers.models.checkpoints import SMALL, random_codes
 from tests.helpers.synthesis_requests import letters, make_request, say
 
-pytestmark = pytest.mark.usefixtures("talkative")
+pytestmark = pytest.mark.usefixtures("talkative", "slow_steps")
 TOKEN = "a-token-of-the-engine"
 
 

@@ -81,7 +81,7 @@ def test_a_full_disk_is_said_without_the_servers_folders(speaker, synthesis, mon
     assert str(synthesis.settings.takes_folder) not in str(raised.value)
 
 
-def test_a_stopped_job_ends_without_a_last_event(speaker, talkative):
+def test_a_stopped_job_ends_without_a_last_event(speaker, talkative, slow_steps):
     cancel = threading.Event()
     stream = speaker.stream(replace(JOB, text=f"[S1] {'and so on ' * 30}"), cancel)
     for event in stream:

@@ -30,7 +30,7 @@ SCRIPT = "[S1] Hello there, my friend. [S2] Hello, and how are you?"
 
 
 @pytest.fixture
-def handlers(synthesis, tmp_path, monkeypatch, talkative) -> GenerateHandlers:
+def handlers(synthesis, tmp_path, monkeypatch, talkative, slow_steps) -> GenerateHandlers:
     """The caller disconnects as soon as its run has made progress."""
     parts = parts_by_name(layout.GenerateParts)
     handlers = GenerateHandlers(synthesis, parts, LiveAudio(), History(tmp_path))
