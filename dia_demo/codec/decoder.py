@@ -62,7 +62,7 @@ class StreamingConv1d:
         before = state.get(self)
         if before is None:
             before = x_TI.new_zeros(self.padding, self.inputs)
-        start, end = len(before), len(before) + len(x_TI)
+        start, end = before.shape[0], before.shape[0] + x_TI.shape[0]
         stop = end + (self.padding if last else 0)
         available = max(0, stop - self.reach)
         steps = -(-available // self.step)
@@ -100,7 +100,7 @@ class StreamingConvTranspose1d:
         is_first = self.convolution not in state
         out_TO = self.convolution(x_TI, state, last).view(-1, self.outputs)
         start = self.padding if is_first else 0
-        return out_TO[start : len(out_TO) - (self.padding if last else 0)]
+        return out_TO[start : out_TO.shape[0] - (self.padding if last else 0)]
 
 
 class ResidualUnit:
@@ -119,12 +119,12 @@ class ResidualUnit:
     def __call__(self, x_TC: Tensor, state: StreamState, last: bool) -> Tensor:
         inner_TC, available = self.dilated.compute(x_TC, state, last)
         before = state.get(self, x_TC[:0])
-        missing = max(0, len(inner_TC) - len(before) - len(x_TC))
+        missing = max(0, inner_TC.shape[0] - before.shape[0] - x_TC.shape[0])
         out_TC = torch.cat([before, x_TC, x_TC.new_zeros(missing, x_TC.shape[1])])
-        state[self] = out_TC[available : len(before) + len(x_TC)].clone()
+        state[self] = out_TC[available : before.shape[0] + x_TC.shape[0]].clone()
         if available:
             self.snake(inner_TC)
-            self.pointwise.add(inner_TC, out_TC[: len(inner_TC)])
+            self.pointwise.add(inner_TC, out_TC[: inner_TC.shape[0]])
         return out_TC[:available]
 
 

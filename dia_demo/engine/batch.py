@@ -137,11 +137,12 @@ class Batch:
             if (correction := row.correction) is not None:
                 logits_BCV[slots, :, : correction.shape[1]] += torch.from_numpy(correction)
         drawn = self._sample_codes(logits_BCV, self._uniforms.numpy())
+        logits = logits_BCV.numpy()
         for row, codes, slots in zip(self._rows, drawn, self._slots, strict=True):
             if row.done:
                 continue
             if codes[0] == NOT_FINITE:
                 row.fail_not_finite()
                 continue
-            row.steer(codes, logits_BCV[slots.start, -1].numpy())
+            row.steer(codes, logits[slots.start, -1])
             row.accept(codes)

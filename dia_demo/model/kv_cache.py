@@ -15,6 +15,7 @@ import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -109,7 +110,7 @@ class RowCache:
         self.state: Tensor | None = None
         self.text_queries: Tensor | None = None
         self._text_head = text_head
-        self._text_keys: Tensor | None = None
+        self._text_keys: np.ndarray | None = None
         self._config = config
         self.branches = len(cross)
         self.max_positions = max_positions
@@ -128,9 +129,9 @@ class RowCache:
         if self._text_keys is None:  # They are the same in every step.
             keys_GSK = self.cross[0][-1][0][0]
             group = self._text_head * len(keys_GSK) // len(self.text_queries)
-            self._text_keys = keys_GSK[group].float()
-        scores = self._text_keys * self.text_queries[self._text_head].float()
-        return int(scores.sum(-1).argmax())
+            self._text_keys = keys_GSK[group].float().numpy(force=True)
+        query = self.text_queries[self._text_head].float().numpy(force=True)
+        return int(self._text_keys.dot(query).argmax())
 
     @property
     def size_bytes(self) -> int:
