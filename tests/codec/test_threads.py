@@ -2,9 +2,11 @@
 
 import numpy as np
 import pytest
+import torch
 
 from dia_demo.codec import convolution
 from dia_demo.codec.codec import load_codec, random_codec
+from dia_demo.codec.pieces import split_convolution
 from dia_demo.model.cpu_model import torch_threads
 from tests.codec.test_codec import random_codes, streamed
 from tests.helpers.long import long_after
@@ -31,6 +33,17 @@ def test_the_number_of_threads_changes_no_sample(monkeypatch, backend, precision
             found.append(streamed(codec, codes, iter([1, 40, 2, 30, 99])))
     for samples in found:
         np.testing.assert_array_equal(samples, found[0])
+
+
+@pytest.mark.parametrize(
+    ("width", "rows", "kind"),
+    [(1024, 64, "_OutputPieces"), (96, 2**14, "_RowPieces"), (16, 2**14, "PlainConvolution")],
+)
+def test_a_convolution_with_little_work_is_not_cut(width, rows, kind):
+    """Pieces of the embedded voice's codec would take longer than the whole."""
+    weight_OIK, bias_O = torch.zeros(width, width, 7), torch.zeros(width)
+    convolved = split_convolution(convolution.PlainConvolution, weight_OIK, bias_O, 1, rows)
+    assert type(convolved).__name__ == kind
 
 
 def test_the_number_of_threads_changes_no_code_of_a_prompt():

@@ -85,7 +85,7 @@ def test_failures_count(app, folder, monkeypatch):
     assert value(app, "dia_model_loads_total", **failed) == 1
 
 
-def test_the_queue_is_read_when_somebody_asks(app):
+def test_the_queue_is_read_when_somebody_asks(app, slow_steps):
     def lengths() -> tuple[float, float]:
         return value(app, "dia_queue_length"), value(app, "dia_rows")
 
