@@ -21,7 +21,8 @@ from dia_demo.model.cpu_model import torch_threads
 
 # A convolution is cut into at most so many pieces, not into shorter or narrower ones than these,
 # nor into ones with fewer multiplications. (In eight pieces, Descript's codec in bfloat16 took
-# twice as long. Cut into pieces, the embedded voice's took 20% longer on one core.)
+# twice as long. Cut into pieces, the embedded voice's took 20% longer on one core, and as AVX2 2.4
+# times as long.)
 PIECES = 4
 LEAST_ROWS, LEAST_OUTPUTS = 512, 256
 LEAST_WORK = 2**24

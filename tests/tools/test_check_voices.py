@@ -9,7 +9,7 @@ from dia_demo.machine.processor import class_name
 from dia_demo.text.script import encode_script
 from tests.helpers.stand_ins.chunk_takes import RATE, SCRIPT, chunk_take
 from tools import check_voices
-from tools.voice_bars import dialogues, faults, times
+from tools.voice_bars import dialogues, faults, lasting, times
 from tools.voice_bars.bar import Bar, Line, share_line
 from tools.voice_bars.hearing import cut_at_pauses, lines_said
 from tools.voice_bars.results import Results
@@ -100,6 +100,20 @@ def test_the_phones_of_a_sentence_belong_to_its_words(monkeypatch):
     monkeypatch.setattr(times, "_phones", alone.__getitem__)
     phones = ["pau", "dh", "ax", "k", "ae", "t", "pau", "ih", "z", "pau"]
     assert times.word_spans(["the", "cat", "is"], phones) == [(1, 2), (3, 6), (7, 9)]
+
+
+def test_a_kept_voice_that_changes_is_missed_and_the_teacher_says_what_is_the_measures():
+    def sounds(pitches, apart):
+        return {"pitches": pitches, "apart": apart, "spreads": [0.3, 0.5, 0.4]}
+
+    same, other = sounds([100.0, 104.0, 98.0], [0.5, 0.1]), sounds([100.0, 107.0, 99.0], [0.6, 0.1])
+    kept = {"voice": "awb", "again": 0, "made": same, "taught": same}
+    assert [line.is_met for line in lasting._lines([kept, kept])] == [True, True]
+    pitch, spectrum = lasting._lines([kept, kept | {"made": other}])
+    assert not pitch.is_met and pitch.result.startswith("83.3%") and "+7.0%" in pitch.result
+    assert not spectrum.is_met and spectrum.result.startswith("75.0%")
+    assert "teacher, whose voice cannot change: 100.0%" in pitch.result
+    assert spectrum.result.endswith("of the teacher: 100.0%)")
 
 
 def test_a_click_and_a_wrong_gap_are_missed_bars():

@@ -95,13 +95,9 @@ def _trial(studio: Studio, number: int) -> Trial:
     }
 
 
-def _within_pitch(trials: Sequence[Trial]) -> list[bool]:
-    """Of each sound, whether its pitch is near the median of its trial."""
-    return [
-        bool(abs(pitch / np.median(t["pitches"]) - 1) <= PITCH)
-        for t in trials
-        for pitch in t["pitches"]
-    ]
+def _off_pitch(trials: Sequence[Trial]) -> np.ndarray:
+    """How far each sound's pitch is from the median of its trial, as a share of it."""
+    return np.concatenate([np.array(t["pitches"]) / np.median(t["pitches"]) - 1 for t in trials])
 
 
 def _within_spread(trials: Sequence[Trial]) -> list[bool]:
@@ -111,7 +107,7 @@ def _within_spread(trials: Sequence[Trial]) -> list[bool]:
 
 def _lines(trials: Sequence[Trial]) -> list[Line]:
     made, taught = ([t[who] for t in trials] for who in ("made", "taught"))
-    ratios = np.concatenate([np.array(t["pitches"]) / np.median(t["pitches"]) for t in made])
+    off, taught_off = _off_pitch(made), _off_pitch(taught)
     to_kept = [pitch / t["pitches"][0] - 1 for t in made for pitch in t["pitches"][1:]]
     again = sum(t["again"] for t in trials)
     near_kept = np.mean(np.abs(to_kept) <= PITCH)
@@ -119,10 +115,10 @@ def _lines(trials: Sequence[Trial]) -> list[Line]:
     return [
         share_line(
             "kept voice: median pitch of a take or chunk within 5% of all of them", 1,
-            _within_pitch(made),
-            f"{len(trials)} voices, {again} takes made again, {ratios.min() - 1:+.1%} to "
-            f"{ratios.max() - 1:+.1%}; within 5% of the kept take's alone: {near_kept:.0%}; "
-            f"of the teacher, whose voice cannot change: {np.mean(_within_pitch(taught)):.1%}",
+            (np.abs(off) <= PITCH).tolist(),
+            f"{len(trials)} voices, {again} takes made again, {off.min():+.1%} to "
+            f"{off.max():+.1%}; within 5% of the kept take's alone: {near_kept:.0%}; "
+            f"of the teacher, whose voice cannot change: {np.mean(np.abs(taught_off) <= PITCH):.1%}",
         ),
         share_line(
             "kept voice: spectral distance within the spread of one take", 1, _within_spread(made),
