@@ -107,7 +107,7 @@ def _within_spread(trials: Sequence[Trial]) -> list[bool]:
 
 def _lines(trials: Sequence[Trial]) -> list[Line]:
     made, taught = ([t[who] for t in trials] for who in ("made", "taught"))
-    off, taught_off = _off_pitch(made), _off_pitch(taught)
+    off, near_taught = _off_pitch(made), np.mean(np.abs(_off_pitch(taught)) <= PITCH)
     to_kept = [pitch / t["pitches"][0] - 1 for t in made for pitch in t["pitches"][1:]]
     again = sum(t["again"] for t in trials)
     near_kept = np.mean(np.abs(to_kept) <= PITCH)
@@ -118,7 +118,7 @@ def _lines(trials: Sequence[Trial]) -> list[Line]:
             (np.abs(off) <= PITCH).tolist(),
             f"{len(trials)} voices, {again} takes made again, {off.min():+.1%} to "
             f"{off.max():+.1%}; within 5% of the kept take's alone: {near_kept:.0%}; "
-            f"of the teacher, whose voice cannot change: {np.mean(np.abs(taught_off) <= PITCH):.1%}",
+            f"of the teacher, whose voice cannot change: {near_taught:.1%}",
         ),
         share_line(
             "kept voice: spectral distance within the spread of one take", 1, _within_spread(made),
