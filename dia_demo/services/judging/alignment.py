@@ -17,7 +17,7 @@ _AROUND = 4
 # A frame that was read from so many bytes outside a word costs no more than this.
 _FARTHEST = 12
 # What it costs that a word has no frame at all, in the same unit.
-_SKIPPED = 6.0
+_SKIPPED = 6
 _WORD = re.compile(rb"[^\s\x01\x02]+")
 _LETTER = re.compile(rb"[\w(]")
 
@@ -83,18 +83,19 @@ def _path(costs: np.ndarray) -> np.ndarray:
     in order."""
     frames, words = costs.shape
     order = np.arange(words)
-    total = costs[0] + _SKIPPED * order
-    came = np.zeros((frames, words), int)
+    # What the best path to each word costs, less what all words before it would cost unsaid.
+    totals = costs.copy()
     for frame in range(1, frames):
-        # The best of all words before, less what the skipped ones between cost.
-        shifted = total - _SKIPPED * order
-        best = np.minimum.accumulate(shifted)
-        where = np.maximum.accumulate(np.where(shifted == best, order, 0))
-        before = np.append(np.inf, best[:-1] + _SKIPPED * (order[1:] - 1))
-        stays = total <= before
-        came[frame] = np.where(stays, order, np.append(0, where[:-1]))
-        total = np.where(stays, total, before) + costs[frame]
-    word = int((total + _SKIPPED * (words - 1 - order)).argmin())
+        before = totals[frame - 1]
+        best = np.minimum.accumulate(before)
+        totals[frame, 0] += before[0]
+        totals[frame, 1:] += np.minimum(before[1:], best[:-1] - _SKIPPED)
+    best = np.minimum.accumulate(totals, axis=1)
+    last_best = np.maximum.accumulate(np.where(totals == best, order, 0), axis=1)
+    came = np.tile(order, (frames, 1))
+    moves = totals[:-1, 1:] > best[:-1, :-1] - _SKIPPED
+    came[1:, 1:][moves] = last_best[:-1, :-1][moves]
+    word = int(totals[-1].argmin())
     path = np.empty(frames, int)
     for frame in range(frames - 1, -1, -1):
         path[frame] = word
