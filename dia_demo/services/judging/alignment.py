@@ -90,6 +90,7 @@ def _path(costs: np.ndarray) -> np.ndarray:
         best = np.minimum.accumulate(before)
         totals[frame, 0] += before[0]
         totals[frame, 1:] += np.minimum(before[1:], best[:-1] - _SKIPPED)
+    # From which word the path came: the same one, or the last of the best before it.
     best = np.minimum.accumulate(totals, axis=1)
     last_best = np.maximum.accumulate(np.where(totals == best, order, 0), axis=1)
     came = np.tile(order, (frames, 1))

@@ -3,12 +3,14 @@
 The figures of the embedded voice's own takes are those of `python -m tools.check_voices`.
 """
 
+import itertools
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from dia_demo.engine.events import FinishReason
+from dia_demo.services.judging import alignment
 from dia_demo.services.judging.alignment import align
 from dia_demo.services.judging.judge import Fault, judge
 from tests.helpers.stand_ins.chunk_takes import (
@@ -98,10 +100,10 @@ def test_without_places_nothing_is_said_of_words():
 
 
 def test_every_word_has_the_frames_that_read_it():
-    alignment = align(TAKE.text, 0, TAKE.places)
+    found = align(TAKE.text, 0, TAKE.places)
     words = SCRIPT.replace("[S1] ", "").replace("[S2] ", "").split()
-    assert [TAKE.text[w.start : w.end].decode() for w in alignment.words] == words
-    for word in alignment.words:
+    assert [TAKE.text[w.start : w.end].decode() for w in found.words] == words
+    for word in found.words:
         reads = (TAKE.places >= word.start) & (TAKE.places < word.end)
         frames_of_it = np.flatnonzero(reads)
         assert len(frames_of_it) >= FRAMES_PER_BYTE * (word.end - word.start - 1)
@@ -113,3 +115,20 @@ def test_the_words_of_a_voice_prompt_are_not_aligned():
     take = take_of(TAKE.samples, TAKE.places + said, b"\x01 Before.\n" + TAKE.text, said)
     assert judge(take, SECONDS, FPS).is_good
     assert align(take.text, said, take.places).words[0].start == said + 2
+
+
+def test_the_path_through_the_words_is_a_cheapest_one():
+    random = np.random.default_rng(1)
+    for _ in range(100):
+        frames, words = random.integers(1, 5), random.integers(1, 5)
+        costs = random.integers(0, 13, (frames, words))
+
+        def cost_of(path, costs=costs):
+            steps = np.diff([-1, *path, costs.shape[1]])
+            unsaid = np.maximum(steps - 1, 0).sum()
+            return costs[np.arange(len(path)), path].sum() + alignment._SKIPPED * unsaid
+
+        possible = itertools.combinations_with_replacement(range(words), frames)
+        path = alignment._path(costs)
+        assert (np.diff(path) >= 0).all()
+        assert cost_of(path) == min(map(cost_of, possible))
