@@ -218,11 +218,16 @@ def test_the_python_examples_of_the_documents_run(tmp_path):
         if "127.0.0.1" not in block
     ]
     assert blocks
-    for block in blocks:
-        env = os.environ | {"PYTHONPATH": str(ROOT), "DIA_KEPT": str(tmp_path / "kept")}
-        command = [sys.executable, "-c", block]
-        out = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True)
-        assert out.returncode == 0, out.stderr
+    run_all = "import json, sys\nfor block in json.load(sys.stdin): exec(block, {})"
+    out = subprocess.run(
+        [sys.executable, "-c", run_all],
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": str(ROOT), "DIA_KEPT": str(tmp_path / "kept")},
+        input=json.dumps(blocks),
+        capture_output=True,
+        text=True,
+    )
+    assert out.returncode == 0, out.stderr
     assert soundfile.info(tmp_path / "hello.wav").duration > 1
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import lru_cache
 from itertools import groupby
 
 from dia_demo.text.dialogue.pauses import PAUSE
@@ -53,13 +53,11 @@ _SHOWN_SOUNDS = 6
 _PRIVATE = re.compile("[\ue000-\uf8ff]")
 _ACCENTED = re.compile(r"[^\W\d_a-zA-Z]")
 _RULES_BEFORE_MARKUP = (signs.CENSORED, sizes.STARS)
-_RULES_BEFORE_NUMBERS = (*addresses.RULES, *abbreviations.RULES, *signs.FIRST_RULES, *roman.RULES)
-_NUMBER_RULES = (
-    *codes.FIRST_RULES, *numerals.FIRST_RULES, *dates.RULES, *money.RULES, *measures.RULES,
-    *codes.RULES, *numerals.RULES,
+_RULES = (
+    *addresses.RULES, *abbreviations.RULES, *signs.FIRST_RULES, *roman.RULES, *codes.FIRST_RULES,
+    *numerals.FIRST_RULES, *dates.RULES, *money.RULES, *measures.RULES, *codes.RULES,
+    *numerals.RULES, *measures.RULES_AFTER_NUMBERS, *capitals.RULES, *signs.RULES,
 )  # fmt: skip
-_RULES_AFTER_NUMBERS = (*measures.RULES_AFTER_NUMBERS, *capitals.RULES, *signs.RULES)
-_NUMBER = re.compile(r"[\d½⅓⅔¼¾⅕⅖⅗⅘⅙⅚⅛⅜⅝⅞⁰¹²³⁴-⁹₀-₉]")
 # The sounds that the embedded voice was trained on.
 SOUNDS_OF_NANO = frozenset({"laughs"})
 _SPACES = re.compile(r"(?<![ \t])[ \t]+\Z|[ \t]{2,}")
@@ -169,13 +167,12 @@ def _read(text: EditedText, reader: Reader) -> None:
     before = text.text
     _make_plain(text)
     for rule in _RULES_BEFORE_MARKUP:
-        text.sub(rule.pattern, partial(_replace_match, rule, reader))
+        _apply(rule, text, reader)
     remove_markup(text)
     tag_speakers(text)
     read_sounds(text, reader)
-    numbers = _NUMBER_RULES if _NUMBER.search(text.text) else ()
-    for rule in (*_RULES_BEFORE_NUMBERS, *numbers, *_RULES_AFTER_NUMBERS):
-        text.sub(rule.pattern, partial(_replace_match, rule, reader))
+    for rule in _RULES:
+        _apply(rule, text, reader)
     if reader.letter_names:
         text.sub(_ACCENTED, _remove_accent)
     if text.text == before:  # Spaces that a person wrote stay as they are.
@@ -184,9 +181,14 @@ def _read(text: EditedText, reader: Reader) -> None:
     text.sub(_SPACE_BEFORE_MARK, lambda match: match[1])
 
 
+def _apply(rule: Rule, text: EditedText, reader: Reader) -> None:
+    matches = rule.matches(text.text)
+    text.rewrite((*match.span(), _replace_match(rule, reader, match)) for match in matches)
+
+
 def _replace_match(rule: Rule, reader: Reader, match: re.Match) -> str:
     """What a rule writes, with a space to a word that touches it."""
-    words = rule(match, reader)
+    words = rule.replace(match, reader)
     if words == match[0]:
         return words
     before, after = (

@@ -137,7 +137,7 @@ def test_tokens_are_never_shown():
         assert bad not in str(caught.value) and good not in str(caught.value)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_app_prints_a_line_for_each_mistake(tmp_path):
     environment = os.environ | {"DIA_QUEUE": "many", "DIA_PLACES": "0", "DIA_KEPT": str(tmp_path)}
     ran = subprocess.run(

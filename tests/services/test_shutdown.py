@@ -21,6 +21,7 @@ from dia_demo.machine.background import Background
 from dia_demo.services.settings import Settings
 from dia_demo.services.shutdown import Shutdown
 from dia_demo.services.synthesis import Synthesis
+from tests.helpers.long import long_after
 from tests.helpers.page import browser
 from tests.helpers.synthesis_requests import make_request, runtime, say
 from tools.app_process import app_environment, free_port
@@ -101,7 +102,7 @@ def test_a_take_that_is_about_to_begin_is_told_of_the_end(folder, tmp_path, monk
     assert not closing.is_running
 
 
-@pytest.mark.parametrize("seconds", [None, 0.5])
+@pytest.mark.parametrize("seconds", long_after(1, (0.5, None)))
 @pytest.mark.slow
 def test_ctrl_c_in_the_warm_up_or_in_a_take_ends_in_order(tmp_path, seconds):
     """The process itself: it aborted in three of four tries ("terminate called")."""

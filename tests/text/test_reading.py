@@ -8,7 +8,9 @@ import re
 import pytest
 
 from dia_demo.text.normaliser import normalise
+from dia_demo.text.reading.rules import rule, word
 from dia_demo.text.script import TAG
+from tests.helpers.long import long_after
 from tests.helpers.models.known import NANO
 from tests.text.readings import READ_AS, SCRIPTS
 from tests.text.readings_of_amounts import AMOUNTS
@@ -159,15 +161,41 @@ def test_what_is_clear_gets_no_remark(written):
 
 
 @pytest.mark.parametrize("letter_names", [False, True])
-def test_readings_of_anything(letter_names):
+@pytest.mark.parametrize("count", long_after(1, (300, 1500)))
+def test_readings_of_anything(letter_names, count):
     """Nothing is left to read in words, reading again changes nothing, changes tell all."""
     draw = random.Random(3)
-    for _ in range(1500):
+    for _ in range(count):
         script = "".join(draw.choices(PIECES, k=draw.randint(1, 12)))
         reading = normalise(script, letter_names)
         assert not re.search(r"\d|[–—…’“\u200b\u00a0]", TAG.sub("", reading.text)), script
         assert normalise(reading.text, letter_names).text == reading.text, script
         assert applied(script, reading.changes) == reading.text, script
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("[S1] 1 [S12] 2[S3]", ["1", "2"]),
+        ("[S1234] [s1]", ["1", "2", "3", "4", "1"]),
+        ("1[S2]3", ["1", "3"]),
+        ("[S[S1]1", ["1"]),
+    ],
+)
+def test_no_rule_looks_into_tags(text, found):
+    assert [match[0] for match in rule(r"\d", word("")).matches(text)] == found
+
+
+def test_a_match_may_end_in_a_tag_whose_rest_is_then_none():
+    assert [match[0] for match in rule(r"a \[S|\d", word("")).matches("a [S1] [S2]")] == [
+        "a [S",
+        "1",
+    ]
+
+
+@pytest.mark.parametrize("script", ["[S1] Hello. [s2] Hi. [s1]", "[S1] Fine.[s1]"])
+def test_tags_in_lower_case_are_no_censored_words(script):
+    assert normalise(script).text == script.replace("[s", "[S")
 
 
 def applied(script, changes):

@@ -4,6 +4,7 @@ import pytest
 
 from dia_demo.text.checks.script_check import check_script, fix_all
 from dia_demo.text.script import parse_turns
+from tests.helpers.long import long_after
 from tests.helpers.scripts import random_scripts
 
 
@@ -17,9 +18,10 @@ def test_fix_all_leaves_nothing_to_fix():
 
 
 @pytest.mark.slow
-def test_a_repair_removes_its_finding_without_adding_errors():
+@pytest.mark.parametrize("count", long_after(1, (75, 150)))
+def test_a_repair_removes_its_finding_without_adding_errors(count):
     repairs = set()
-    for script in random_scripts(150):
+    for script in random_scripts(count):
         options = {"byte_limit": 60, "max_seconds": 9.0}
         report = check_script(script, **options)
         errors = {finding.code for finding in report.findings if finding.level == "error"}
@@ -37,9 +39,10 @@ def test_a_repair_removes_its_finding_without_adding_errors():
     }  # fmt: skip
 
 
-def test_repairs_never_lose_a_word_but_where_they_say_so():
+@pytest.mark.parametrize("count", long_after(1, (100, 500)))
+def test_repairs_never_lose_a_word_but_where_they_say_so(count):
     structural = {"no_first_tag", "same_speaker", "no_last_tag", "starts_with_s2"}
-    for script in random_scripts(500):
+    for script in random_scripts(count):
         for finding in check_script(script).findings:
             if finding.repaired is not None and finding.code in structural:
                 words = [turn.text.split() for turn in parse_turns(script)]

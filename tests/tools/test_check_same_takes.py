@@ -218,15 +218,21 @@ def measure(monkeypatch, tmp_path):
     return start
 
 
+# These are long: the first import of librosa compiles its functions for half a minute.
+
+
+@pytest.mark.long
 def test_a_dialogue_in_its_voices_is_met(measure):
     assert measure(HIGH, LOW, HIGH, LOW) == [True, True]
 
 
+@pytest.mark.long
 def test_a_turn_in_another_voice_is_found(measure):
     assert measure(HIGH, LOW, LOW, LOW) == [True, False]
     assert measure(HIGH, LOW, HIGH, 0 * LOW) == [True, False]
     assert measure(LOW, HIGH, LOW, HIGH) == [True, False]
 
 
+@pytest.mark.long
 def test_two_speakers_with_one_voice_are_found(measure):
     assert measure(HIGH, HIGH, HIGH, HIGH) == [False, False]

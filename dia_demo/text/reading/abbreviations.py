@@ -260,9 +260,7 @@ RULES: tuple[Rule, ...] = (
         _minutes,
     ),
     rule(
-        "|".join(
-            rf"(?<![\w.]){re.escape(word)}" for word in sorted(_DOTTED, key=len, reverse=True)
-        ),
+        rf"(?<![\w.])(?:{any_of(_DOTTED)})",
         _dotted_abbreviation,
     ),
     rule(

@@ -276,8 +276,8 @@ RULES: tuple[Rule, ...] = (
     rule(r"\b([A-Z]{2,24})()(?=')", _capitals),
     # The letter, where it is no article: Plan A, from A to Z, an A plus.
     rule(
-        rf"(?<=[a-z] )A(?=[.,!?;:)]|$|[ ](?:plus|minus|to [A-Z]\b))|\bA(?=[ ]plus\b|[ ]minus\b)"
-        rf"|(?:{_LETTERED})A\b",
+        rf"(?=A)(?:(?<=[a-z] )A(?=[.,!?;:)]|$|[ ](?:plus|minus|to [A-Z]\b))"
+        rf"|\bA(?=[ ]plus\b|[ ]minus\b)|(?:{_LETTERED})A\b)",
         _single_letter,
         re.MULTILINE,
     ),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -23,6 +23,8 @@ OPENERS = frozenset(
     "Which Who Why With Yes You Your Are Can Will Would Could Should Let Maybe Well Oh".split()
 )
 _CONTEXT = 48
+_TAG = re.compile(r"\[S\d{1,3}\]")
+_TAG_CHARACTERS = 6
 
 
 @dataclass
@@ -57,18 +59,37 @@ Replace = Callable[[re.Match, Reader], str]
 
 
 class Rule(NamedTuple):
-    """A pattern and its replacement. Speaker tags never match."""
+    """A pattern and its replacement."""
 
     pattern: re.Pattern
     replace: Replace
 
-    def __call__(self, match: re.Match, reader: Reader) -> str:
-        return match[0] if match[0].startswith("[S") else self.replace(match, reader)
+    def matches(self, text: str) -> Iterator[re.Match]:
+        """The matches in a text, of which none begins in a speaker tag.
+
+        The tags are no alternative in the pattern: most rules find nothing in a script, and would
+        stop at each of its tags.
+        """
+        at = 0
+        while match := self.pattern.search(text, at):
+            if tag := _tag_around(match.start(), text, at):
+                at = tag.end()
+            else:
+                yield match
+                at = max(match.end(), match.start() + 1)
+
+
+def _tag_around(position: int, text: str, begin: int) -> re.Match | None:
+    """The tag, also of a speaker that Dia does not have, from `begin` on that has a character at a
+    position."""
+    bracket = text.rfind("[", max(begin, position - _TAG_CHARACTERS), position + 1)
+    tag = _TAG.match(text, bracket) if bracket >= 0 else None
+    return tag if tag and tag.end() > position else None
 
 
 def rule(pattern: str, replace: Replace, flags: int = 0) -> Rule:
-    """A rule over everything but speaker tags, also those of speakers that Dia does not have."""
-    return Rule(re.compile(rf"\[S\d{{1,3}}\]|(?:{pattern})", flags), replace)
+    """A rule over everything but speaker tags."""
+    return Rule(re.compile(pattern, flags), replace)
 
 
 def word(words: str) -> Replace:

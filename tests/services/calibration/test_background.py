@@ -104,8 +104,8 @@ def test_int8_serves_until_int4_is_calibrated(service, folder):
     assert not [e for e in events if isinstance(e, Loading) and "alibrating" in e.what]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("asked", [pytest.param("int4", marks=pytest.mark.long), "int8+int5"])
+@pytest.mark.long
+@pytest.mark.parametrize("asked", ["int4", "int8+int5"])
 def test_every_format_of_dia2_is_calibrated_in_the_background(tmp_path, monkeypatch, asked):
     monkeypatch.setattr(background, "SMALL_WEIGHTS", 0)
     folder = write_small_dia2(tmp_path / "dia2")

@@ -34,6 +34,9 @@ from training.voice.model.scripts import IGNORE
 from training.voice.model.turns import Turn
 from training.voice.teacher.voices import VOICES, free_name, nearest_voice, traits_of
 
+SMALL = nano.Shape(encoder_layers=1, decoder_layers=1)
+# As many layers as have heads.
+NARROW = nano.Shape(1, 24, 2, 32, nano.ONSET_HEAD_AFTER, 32, 4, 2, 40, 4)
 TEXT = b"\x01 One two three. \x02 Four five six. \x01 Seven eight. \x02"
 PLACES = [k for k, byte in enumerate(TEXT) if byte in (1, 2)]
 
@@ -145,7 +148,7 @@ def test_codes_are_learnt_in_their_place_and_the_rest_stays_as_before():
 def test_a_step_learns_from_lessons_and_own_takes():
     marks = {name: 5 + k for k, name in enumerate(list(VOICES)[:6])}
     turns = [turn(name, b"Sentence %d says something." % k) for name in marks for k in range(9)]
-    lessons, model = Lessons(turns, marks, 1, ["rms"]), nano.Nano()
+    lessons, model = Lessons(turns, marks, 1, ["rms"]), nano.Nano(NARROW)
     codes, letters = np.full((30, nano.CHANNELS), 7), np.full(30, np.nan)
     own = collate_own([OwnTake(TEXT, codes, letters, corrected=20, ends=False)])
     scripts = collate([lessons.item() for _ in range(2)])
@@ -172,7 +175,7 @@ def test_voices_without_a_name_can_be_learnt_too():
     items = [lessons.item() for _ in range(20)]
     speech = np.concatenate([item.voices[item.voices != IGNORE] for item in items])
     assert set(speech) == set(lessons.places.values()) and lessons.free == voices[2:]
-    model, openings = nano.Nano(), collate(lessons.openings(2))
+    model, openings = nano.Nano(NARROW), collate(lessons.openings(2))
     _, parts = adapt_loss(
         model, model, collate(items[:4]), openings, None, torch.tensor([lessons.places[voices[2]]]),
         torch.tensor(list(marks.values())), voice_classes(lessons.places, marks), 0,
@@ -215,7 +218,7 @@ def test_attention_is_drawn_to_the_letter_where_one_is_known():
 
 
 def test_reading_stays_fixed_unless_own_takes_are_learnt():
-    model = nano.Nano(nano.Shape(encoder_layers=1, decoder_layers=1))
+    model = nano.Nano(SMALL)
     spoken = [name for name, _ in to_train(model, reading=False)]
     assert "decoder.0.mlp.down_proj.weight" in spoken and "logits_dense.weight" in spoken
     assert not any("encoder" in n or "cross" in n or "ca_norm" in n for n in spoken)
@@ -227,7 +230,7 @@ def test_reading_stays_fixed_unless_own_takes_are_learnt():
 
 def test_a_new_voice_begins_with_the_mark_of_the_nearest():
     assert nearest_voice("awb 134", {"awb mid": 1, "awb deep": 2, "rms 138": 3}) == "awb mid"
-    model = nano.Nano(nano.Shape(encoder_layers=1, decoder_layers=1))
+    model = nano.Nano(SMALL)
     before = model.logits_dense.weight.clone()
     lend_marks(model, {"rms": 4, "rms deep": 9}, {"rms": 4})
     last = (nano.CHANNELS - 1) * nano.VOCABULARY

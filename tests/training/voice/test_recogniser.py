@@ -3,6 +3,7 @@
 import json
 
 import numpy as np
+import pytest
 import torch
 
 from training.voice.codec import network, recogniser
@@ -30,6 +31,10 @@ def test_every_frame_of_the_corpus_has_its_phone(tmp_path):
     assert [PHONES[k] for k in labels[6:10]] == ["iy", "iy", "aa", "aa"]
 
 
+# These two are long: the first import of librosa compiles its functions for half a minute.
+
+
+@pytest.mark.long
 def test_the_recogniser_learns_phones_and_hears_wrong_ones(tmp_path):
     samples = corpus_of_two_phones(tmp_path)
     listener = recogniser.train(tmp_path, steps=60, seed=0)
@@ -45,6 +50,7 @@ def test_the_recogniser_learns_phones_and_hears_wrong_ones(tmp_path):
     assert swapped[0] > 1 and swapped[1] > 0.1
 
 
+@pytest.mark.long
 def test_only_what_is_judged_learns_from_the_recogniser():
     torch.manual_seed(0)
     listener = recogniser.Recogniser()
