@@ -20,6 +20,7 @@ from dia_demo.services.listening.verdict import stats
 from dia_demo.services.settings import Settings
 from dia_demo.ui import about
 from tests.helpers.models.known import DIA, DIA_DOWNLOAD, DIA_MEMORY
+from tests.repository.test_architecture import tree_of
 from tools.listening.tables import table_of_rounds, table_of_two
 
 FOLDERS = ("", "docs", "assets/nano", "dia_demo/kernels", "tools", "training")
@@ -75,7 +76,7 @@ def test_commands_are_understood(path):
 def strings_of_the_package() -> str:
     found = []
     for path in (ROOT / "dia_demo").rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in ast.walk(tree_of(path)):
             if isinstance(node, ast.Constant) and isinstance(node.value, str):
                 found.append(node.value)
     return "\n".join(found)

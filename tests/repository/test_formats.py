@@ -7,6 +7,7 @@ from pathlib import Path
 
 from dia_demo import audio
 from dia_demo.files import PAGE_FILES, ROOT
+from tests.repository.test_architecture import tree_of
 
 PACKAGE = ROOT / "dia_demo"
 FORMAT = re.compile(rf"(?<![^\W_])({'|'.join(audio.FORMAT_NAMES)}|ogg)(?![^\W_])", re.IGNORECASE)
@@ -26,7 +27,7 @@ def words_of(path: Path) -> list[str]:
     if path.suffix != ".py":
         return [re.sub(r"^\s*//.*|\s// .*", "", line) for line in text.splitlines()]
     found = []
-    for node in ast.walk(ast.parse(text)):
+    for node in ast.walk(tree_of(path)):
         body = getattr(node, "body", None)
         if isinstance(body, list) and body and is_text(body[0]):
             body[0].value.value = ""

@@ -3,7 +3,7 @@
 import ast
 
 from dia_demo.files import ROOT
-from tests.repository.test_architecture import SOURCES, imports, layer_of, module_of
+from tests.repository.test_architecture import SOURCES, imports, layer_of, module_of, tree_of
 
 RESOLVERS = {"resolve", "find_model"}
 # The names and numbers by which one kind of models was told from another.
@@ -12,7 +12,7 @@ OWN = ("nari-labs/Dia-1.6B", "DIA_NAME", "DESCRIPT_CHANNELS", "num_channels ==")
 
 def calls(path) -> list[str]:
     """Calls of the functions that turn a name into a model."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
+    tree = tree_of(path)
     names = [node.func for node in ast.walk(tree) if isinstance(node, ast.Call)]
     return [name.id for name in names if isinstance(name, ast.Name) and name.id in RESOLVERS]
 
@@ -46,7 +46,7 @@ def test_what_is_of_one_family_stands_in_its_package():
         if ROOT / "dia_demo" / "families" in path.parents:
             continue
         strings = set()
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in ast.walk(tree_of(path)):
             if isinstance(node, ast.Constant) and isinstance(node.value, str):
                 strings.add(node.value)
             if isinstance(node, ast.Name):

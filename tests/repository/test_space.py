@@ -19,6 +19,7 @@ from dia_demo.codec.mimi.files import MIMI_NAME
 from dia_demo.families.dia2.profiles import DIA2_1B
 from dia_demo.files import ROOT
 from tests.helpers.models.known import DIA_NAME
+from tests.repository.test_architecture import tree_of
 
 CARD = yaml.safe_load((ROOT / "README.md").read_text(encoding="utf-8").split("---")[1])
 COLOURS = {"red", "yellow", "green", "blue", "indigo", "purple", "pink", "gray"}
@@ -87,7 +88,7 @@ def test_every_package_that_the_program_imports_is_installed_with_it():
     """By name or with another: what only development brings is missing on a fresh machine."""
     imported = set()
     for path in [*(ROOT / "dia_demo").rglob("*.py"), ROOT / "app.py"]:
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in ast.walk(tree_of(path)):
             if isinstance(node, ast.Import):
                 imported |= {alias.name.split(".")[0] for alias in node.names}
             elif isinstance(node, ast.ImportFrom):

@@ -133,6 +133,7 @@ def test_marks_are_learnt_as_they_are_drawn():
     assert torch.equal(found[:, 1], logits[:, 1])
 
 
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore:.*weight_norm.*:FutureWarning")
 def test_marks_are_the_quietest_codes(monkeypatch):
     codec = network.load(EMBEDDED_FOLDER / "codec")
