@@ -11,7 +11,8 @@ from dia_demo.text.script import TAG
 # A turn begins at the start of a line, or behind the end of a sentence.
 _START = r"(?:^[ \t]{0,9}|(?<=[.!?…\"')\]])[ \t]{1,9})"
 _NUMBERED = re.compile(
-    r"[\[({<][ \t]{0,3}(?:s|speaker)[ \t_#-]{0,3}([12])[ \t]{0,3}:?[ \t]{0,3}[\])}>]:?[ \t]{0,9}"
+    r"[\[({<【［（][ \t]{0,3}(?:s|speaker)[ \t_#-]{0,3}([12])[ \t]{0,3}:?[ \t]{0,3}"
+    r"[\])}>】］）][:：]?[ \t]{0,9}"
     rf"|{_START}(?:s|speaker)[ \t]{{0,3}}([12])[ \t]{{0,3}}:[ \t]{{0,9}}",
     re.IGNORECASE | re.MULTILINE,
 )

@@ -297,6 +297,7 @@ SCRIPTS = [
     ("Speaker 1: Hi. Speaker 2: Yo.", "[S1] Hi. [S2] Yo."),
     ("s1: Hi.\nS2: Yo.", "[S1] Hi.\n[S2] Yo."),
     ("[s1] Hi. [Speaker 2] Yo.", "[S1] Hi. [S2] Yo."),
+    ("【S1】Hi. ［S2］Yo. （S1）：So?", "[S1] Hi. [S2] Yo. [S1] So?"),
     ("Q: How old? A: 25.", "[S1] How old? [S2] twenty-five."),
     ("Mary Ann: Hi.\nDr. Smith: Hello.", "[S1] Hi.\n[S2] Hello."),
     ("Hello there.", "[S1] Hello there."),

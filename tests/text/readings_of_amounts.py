@@ -242,4 +242,8 @@ AMOUNTS = [
     ("the low 70s", "the low seventies"),
     ("Wait 20s.", "Wait twenty seconds."),
     ("10 a.m. - 2 p.m.", "ten A M to two P M."),
+    ("$1.2 billion dollars", "one point two billion dollars"),
+    ("€5 euros and £3 pounds", "five euros and three pounds"),
+    ("$5 pounds", "five dollars pounds"),
+    ("an old 35mm film", "an old thirty-five millimeter film"),
 ]

@@ -130,4 +130,7 @@ DATES = [
     ("at 0:00", "at midnight"),
     ("Come 12/25.", "Come December twenty-fifth."),
     ("He got 12/25.", "He got twelve over twenty-five."),
+    ("Weds. morning", "Wednesday morning"),
+    ("16/17-year-olds", "sixteen or seventeen-year-olds"),
+    ("a 5yo and a 7 y/o", "a five year old and a seven year old"),
 ]

@@ -333,4 +333,10 @@ NUMBERS = [
     ("5 x 5", "five by five"),
     ("Tel: 020 7946 0958", "Tel: zero two zero, seven nine four six, zero nine five eight"),
     ("Flight BA 2490", "Flight B A twenty-four ninety"),
+    ("2/3rds, 7/8ths and 9/10ths", "two thirds, seven eighths and nine tenths"),
+    ("a 1/100th of it", "a one hundredth of it"),
+    ("2 2/3rds", "two and two thirds"),
+    ("the 1st/2nd/3rd round", "the first or second or third round"),
+    ("0800 123456", "zero eight zero zero, one two three four five six"),
+    ("the under-21s and over-60s", "the under-twenty-ones and over-sixties"),
 ]

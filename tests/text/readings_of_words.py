@@ -300,4 +300,11 @@ WORDS = [
     ("What the #$%& is it?", "What the bleep is it?"),
     ("**Hi** and *you* **there**", "Hi and you there"),
     ("¯\\_(ツ)_/¯ fine", "fine"),
+    ("Mm-hmm. Oh, mm-hmm, mm-mm.", "Mm-hmm. Oh, mm-hmm, mm-mm."),
+    ("Yes, mm. And mm, no.", "Yes, mm. And mm, no."),
+    ("in mm, cm or mm, a few mm", "in millimeters, centimeters or millimeters, a few millimeters"),
+    ("We take Plan B. Then we go.", "We take Plan B. Then we go."),
+    ("a sec. 5 left", "a sec. five left"),
+    ("Thx, pls come w/o her.", "Thanks, please come without her."),
+    ("Mr and Mrs J. Smith", "Mister and Missus J Smith"),
 ]

@@ -6,6 +6,7 @@ import re
 
 from dia_demo.text.reading.numbers import cardinal, pairs
 from dia_demo.text.reading.rules import (
+    LETTERED,
     OPENERS,
     Reader,
     Rule,
@@ -44,8 +45,9 @@ _DOTTED = {
     "apt.": "apartment", "tel.": "telephone", "Tel.": "Telephone", "Ste.": "Suite",
     "Jan.": "January", "Feb.": "February", "Aug.": "August", "Sept.": "September",
     "Oct.": "October", "Nov.": "November", "Dec.": "December", "Mon.": "Monday",
-    "Tues.": "Tuesday", "Tue.": "Tuesday", "Wed.": "Wednesday", "Thurs.": "Thursday",
-    "Thu.": "Thursday", "Fri.": "Friday", "Sat.": "Saturday", "cf.": "compare", "Cf.": "Compare",
+    "Tues.": "Tuesday", "Tue.": "Tuesday", "Wed.": "Wednesday", "Weds.": "Wednesday",
+    "Thurs.": "Thursday", "Thu.": "Thursday", "Fri.": "Friday", "Sat.": "Saturday",
+    "cf.": "compare", "Cf.": "Compare",
     "et al.": "and others", "viz.": "namely", "ibid.": "ibidem", "N.B.": "nota bene",
     "n.b.": "nota bene", "ca.": "circa", "max.": "maximum", "avg.": "average",
     "Avg.": "Average", "incl.": "including", "excl.": "excluding", "esp.": "especially",
@@ -90,7 +92,9 @@ _UNDOTTED = {
     "b/w": "between", "c/o": "care of", "vs": "versus", "thru": "through",
     "approx": "approximately",
     "et al": "and others", "dept": "department", "govt": "government", "incl": "including",
-    "Ltd": "Limited", "Inc": "Incorporated",
+    "Ltd": "Limited", "Inc": "Incorporated", "thx": "thanks", "Thx": "Thanks", "pls": "please",
+    "Pls": "Please", "plz": "please", "Plz": "Please", "ppl": "people", "gr8": "great",
+    "Gr8": "Great", "l8r": "later",
 }  # fmt: skip
 _STATES = {
     "AL": "Alabama", "AK": "Alaska", "AZ": "Arizona", "AR": "Arkansas", "CA": "California",
@@ -181,7 +185,8 @@ def _letters_before_name(match: re.Match, reader: Reader) -> str:
 def _middle_initial(match: re.Match, reader: Reader) -> str:
     """John F. Kennedy; but "Answer A. Then go on"."""
     following = re.match(r"[ ]([A-Z][a-z]+)", text_after(match))
-    ends = following is not None and following[1] in OPENERS
+    is_opener = following is not None and following[1] in OPENERS
+    ends = is_opener or match[1].lower() in LETTERED
     return match[0] if ends else f"{match[1]} {reader.letters(match[2])}"
 
 
@@ -227,7 +232,7 @@ RULES: tuple[Rule, ...] = (
     ),
     rule(r"\bPh\.?D\b\.?", lambda match, reader: reader.letters("PHD") + final_dot(match)),
     rule(
-        rf"\b({any_of(_COUNTED)})\.(?=[ \t]?\d)|(?<=[a-z] )(No)(?=[ \t]\d)"
+        rf"(?<!\ba )\b({any_of(_COUNTED)})\.(?=[ \t]?\d)|(?<=[a-z] )(No)(?=[ \t]\d)"
         r"|\bno\.[ \t]?(?=\d)|№[ \t]?(?=\d)",
         _number_sign,
     ),
@@ -251,7 +256,7 @@ RULES: tuple[Rule, ...] = (
     ),
     rule(
         rf"\b({any_of(_TITLES)})\.(?=[ \t]+(?:[A-Z]|and[ \t]+[MD]|&[ \t]))"
-        rf"|\b({_UNDOTTED_TITLES}|St)(?=[ \t]+(?:[A-Z][\w'-]*[a-z]|&[ \t]"
+        rf"|\b({_UNDOTTED_TITLES}|St)(?=[ \t]+(?:[A-Z][\w'-]*[a-z]|[A-Z]\.[ \t]?[A-Z]|&[ \t]"
         rf"|and[ \t]+(?:Mr|Mrs|Ms|Dr)\b))",
         _title,
     ),
@@ -264,8 +269,8 @@ RULES: tuple[Rule, ...] = (
         _dotted_abbreviation,
     ),
     rule(
-        r"(?<![\w/])(?:w/out|w/in|w/o|w/|b/c|b/w|c/o)(?=[ \t])"
-        r"|\b(?:vs|thru|approx|et al|dept|govt|incl|Ltd|Inc)\b",
+        r"(?<![\w/])(?:(?:w/out|w/in|w/|b/c|b/w|c/o)(?=[ \t])|w/o(?![\w/]))"
+        r"|\b(?:vs|thru|approx|et al|dept|govt|incl|Ltd|Inc|[Tt]hx|[Pp]l[sz]|ppl|[Gg]r8|l8r)\b",
         _undotted_abbreviation,
     ),
     rule(

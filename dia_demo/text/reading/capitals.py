@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from dia_demo.text.reading.rules import Reader, Rule, rule, text_after, text_before
+from dia_demo.text.reading.rules import LETTERED, Reader, Rule, rule, text_after, text_before
 from dia_demo.text.reading.tables.word_lists import INITIALISMS, NAMES, RESPELLED, SPOKEN, WORDS
 
 _VOWELS = re.compile(r"[AEIOUY]+")
@@ -256,13 +256,7 @@ _SMALL_INITIALISMS = (
     "|ufo|gpu|cpu|ssd|http|https|xml|csv|png|php|aws|vpn|dj|fyi|btw|omg|lgbt|ngo|hiv"
 )
 # What is told apart by letters.
-_LETTERED = "|".join(
-    rf"(?<=\b[{noun[0].upper()}{noun[0]}]{noun[1:]} )"
-    for noun in (
-        "plan vitamin type group grade section option team class hepatitis exhibit appendix gate "
-        "block point part side level answer choice building model zone unit"
-    ).split()
-)
+_LETTERED = "|".join(rf"(?<=\b[{noun[0].upper()}{noun[0]}]{noun[1:]} )" for noun in LETTERED)
 
 RULES: tuple[Rule, ...] = (
     rule(rf"\b({'|'.join(_TITLES)})\.?[ \t]([A-Z]{{2,20}})\b", _shouted_title),

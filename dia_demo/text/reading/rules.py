@@ -16,6 +16,11 @@ _LETTER_NAMES = dict(
     )
 )
 
+# What is told apart by letters: plan B.
+LETTERED = tuple(
+    "plan vitamin type group grade section option team class hepatitis exhibit appendix gate block "
+    "point part side level answer choice building model zone unit".split()
+)
 # Words that begin a sentence but not a name.
 OPENERS = frozenset(
     "A An And As At But By Do Does Did For From He Her His How I If In Is It Its My No Not Now On "

@@ -30,6 +30,12 @@ _BEFORE = r"(?<![\w.,/])"
 _DECIMAL_COMMA = r"\d{1,6},\d{1,2}(?![\d,])"
 _AMOUNT = rf"{_DECIMAL_COMMA}|{NUMBER}"
 _END = r"(?![\w/²³⁻'])"
+# Elsewhere it is the sound of somebody who agrees, also in mm-hmm.
+_MILLIMETERS_AFTER = re.compile(
+    rf"\b(?:{any_of(COUNT_WORDS)}|one|half|in|into|to|from|of|per"
+    r"|(?:[ckm]m|centimeters|kilometers|meters|inches),?(?: and| or| to)?)[ \t]$",
+    re.IGNORECASE,
+)
 _PLURAL_AFTER = (
     r"(?=[ \t](?:people|users|views|followers|subscribers|likes|downloads|customers|members|copies"
     r"|viewers|fans|students|jobs|homes|households|years|tokens|parameters|dollars|euros|pounds"
@@ -38,6 +44,7 @@ _PLURAL_AFTER = (
 )
 _NOUNS = frozenset(
     "sprint relay race run walk drive flight break jack lens cable pipe bag bottle can pack screen "
+    "film pistol gun "
     "monitor display battery engine charger hose rope ladder radius diameter limit wall board "
     "window call delay dash swim hike marathon connection plan card video clip song timer".split()
 )
@@ -145,6 +152,8 @@ def _hyphenated_measure(match: re.Match, _: Reader) -> str:
 
 def _standalone_unit(match: re.Match, _: Reader) -> str:
     """A unit without digits before it: "two tbsp", "per kWh", "in mg/dL"."""
+    if match["unit"] == "mm" and not _MILLIMETERS_AFTER.search(text_before(match)):
+        return match[0]
     singular, plural = _names(match["unit"], match["per"])
     previous = re.search(r"(\w+)[ \t-]$", text_before(match))
     name = previous[1].lower() if previous else ""

@@ -179,6 +179,13 @@ _PER_PATTERN = rf"(?:[ \t]?/[ \t]?(?P<per>{any_of([*_PER, *_EACH])})(?![\w²]))?
 _SCALE_PATTERN = rf"(?:[ \t]?(?P<scale>{_SCALE})\b)?"
 
 RULES: tuple[Rule, ...] = (
+    # The currency twice: $5 dollars.
+    rule(
+        r"(\$\d[\d,.]{0,15}(?:[ \t](?:thousand|million|billion|trillion))?)[ \t]dollars\b"
+        r"|(€\d[\d,.]{0,15}(?:[ \t](?:thousand|million|billion|trillion))?)[ \t]euros\b"
+        r"|(£\d[\d,.]{0,15}(?:[ \t](?:thousand|million|billion|trillion))?)[ \t]pounds\b",
+        lambda match, reader: match[1] or match[2] or match[3],
+    ),
     rule(r"\b[Kk]r\.[ \t]?(?=\d)", lambda match, reader: "kr "),
     rule(
         rf"(?<![\w.,/$£€-])(\d{{1,6}})[ \t]?-[ \t]?(?=\d{{1,6}}[ \t]?"

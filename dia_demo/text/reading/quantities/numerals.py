@@ -122,6 +122,14 @@ def _fraction(match: re.Match, _: Reader) -> str:
     )
 
 
+def _age_group(match: re.Match, _: Reader) -> str:
+    """The under-21s: twenty-ones, sixties, sixes."""
+    number = cardinal(match[1])
+    if number.endswith("y"):
+        return f"{number[:-1]}ies"
+    return number + ("es" if number.endswith("x") else "s")
+
+
 def _fraction_words(match: re.Match) -> str:
     whole, top, bottom = match[1], int(match[2]), int(match[3])
     if whole and top and bottom > 1:
@@ -267,6 +275,7 @@ FIRST_RULES: tuple[Rule, ...] = (
         _era,
     ),
     rule(r"(?<![\w.,])(1,?000|100)s(?=[ \t]of\b)", _counts),
+    rule(r"(?:(?<=\b[Uu]nder-)|(?<=\b[Oo]ver-)|(?<=\bU))(\d{1,2})s\b", _age_group),
     rule(r"(?<=[A-Za-z])[₀₁₂₃₄₅₆₇₈₉]{1,3}", _subscripts),
     rule(
         rf"(?<![\w.,])(-?)({NUMBER})[ \t]?[x×*·][ \t]?10(?:(?:\^"

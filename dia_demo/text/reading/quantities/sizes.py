@@ -1,4 +1,4 @@
-"""Numbers that belong to each other: 3 x 4 m, 1920x1080, 10x, 4.5/5, ★★★★☆, a lap of 2:05.3."""
+"""Numbers that belong together: 3 x 4 m, 1920x1080, 10x, 2/3rds, 4.5/5, ★★★★☆, a lap of 2:05.3."""
 
 from __future__ import annotations
 
@@ -85,8 +85,20 @@ STARS = rule(
     r"(?:(?<=[★⭐])[ ]?(\d\.\d)\b)?",
     _stars,
 )
+
+
 # Before dates, times and amounts.
+def _share(match: re.Match, _: Reader) -> str:
+    """2/3rds, 1/100th: the ending makes it a fraction, whatever its numbers."""
+    whole, top, bottom = match[1], int(match[2]), int(match[3])
+    if not top or bottom < 2:
+        return match[0]
+    words = mixed_fraction(whole, top, bottom) if whole else fraction(top, bottom)
+    return words.removeprefix("one ") if text_before(match).lower().endswith(" a ") else words
+
+
 FIRST_RULES: tuple[Rule, ...] = (
+    rule(r"(?<![\w.,/])(?:(\d{1,4})[ \t])?(\d{1,3})/(\d{1,4})(?:st|nd|rd|th)s?\b", _share),
     rule(
         rf"(?<=\d)([ \t]?(?:{_LENGTH})\.?)[ \t]?[x×][ \t]?(?=\d)",
         lambda match, reader: f"{match[1]} by ",
