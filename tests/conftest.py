@@ -3,6 +3,7 @@
 And care for a torchaudio that does not load: what imports the package is imported in fixtures.
 """
 
+import gc
 import os
 import shutil
 import time
@@ -181,6 +182,18 @@ FOLDER_MARKERS = {
 
 # Its file takes longest: begun last it would hold up the end.
 FIRST = "test_problems.py"
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection(session):
+    """What is imported now stays to the end: to look through it for garbage again and again would
+    take a sixth of the tests' time."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def pytest_collection_modifyitems(items):
