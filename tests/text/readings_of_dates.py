@@ -133,4 +133,5 @@ DATES = [
     ("Weds. morning", "Wednesday morning"),
     ("16/17-year-olds", "sixteen or seventeen-year-olds"),
     ("a 5yo and a 7 y/o", "a five year old and a seven year old"),
+    ("He has 20 yo-yos.", "He has twenty yo-yos."),
 ]

@@ -186,6 +186,10 @@ def test_no_rule_looks_into_tags(text, found):
     assert [match[0] for match in rule(r"\d", word("")).matches(text)] == found
 
 
+def test_an_empty_match_is_found_once():
+    assert [match.span() for match in rule("(?<=a)", word("")).matches("aba")] == [(1, 1), (3, 3)]
+
+
 def test_a_match_may_end_in_a_tag_whose_rest_is_then_none():
     assert [match[0] for match in rule(r"a \[S|\d", word("")).matches("a [S1] [S2]")] == [
         "a [S",

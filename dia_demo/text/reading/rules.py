@@ -76,7 +76,7 @@ class Rule(NamedTuple):
         stop at each of its tags.
         """
         at = 0
-        while match := self.pattern.search(text, at):
+        while at <= len(text) and (match := self.pattern.search(text, at)):
             if tag := _tag_around(match.start(), text, at):
                 at = tag.end()
             else:

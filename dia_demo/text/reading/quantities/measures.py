@@ -44,9 +44,9 @@ _PLURAL_AFTER = (
 )
 _NOUNS = frozenset(
     "sprint relay race run walk drive flight break jack lens cable pipe bag bottle can pack screen "
-    "film pistol gun "
-    "monitor display battery engine charger hose rope ladder radius diameter limit wall board "
-    "window call delay dash swim hike marathon connection plan card video clip song timer".split()
+    "monitor display battery engine charger hose rope ladder radius diameter limit wall board film "
+    "window call delay dash swim hike marathon connection plan card video clip song timer gun "
+    "pistol".split()
 )
 _SCALES = {"k": "thousand", "K": "thousand", "m": "million", "M": "million", "B": "billion",
            "b": "billion", "bn": "billion", "mn": "million"}  # fmt: skip

@@ -87,7 +87,6 @@ STARS = rule(
 )
 
 
-# Before dates, times and amounts.
 def _share(match: re.Match, _: Reader) -> str:
     """2/3rds, 1/100th: the ending makes it a fraction, whatever its numbers."""
     whole, top, bottom = match[1], int(match[2]), int(match[3])
@@ -97,6 +96,7 @@ def _share(match: re.Match, _: Reader) -> str:
     return words.removeprefix("one ") if text_before(match).lower().endswith(" a ") else words
 
 
+# Before dates, times and amounts.
 FIRST_RULES: tuple[Rule, ...] = (
     rule(r"(?<![\w.,/])(?:(\d{1,4})[ \t])?(\d{1,3})/(\d{1,4})(?:st|nd|rd|th)s?\b", _share),
     rule(
