@@ -246,4 +246,8 @@ AMOUNTS = [
     ("€5 euros and £3 pounds", "five euros and three pounds"),
     ("$5 pounds", "five dollars pounds"),
     ("an old 35mm film", "an old thirty-five millimeter film"),
+    ("~8.1bn, 5 bn and 2tn", "about eight point one billion, five billion and two trillion"),
+    ("1 tbsp. of oil, 2 tbsp. of it", "one tablespoon of oil, two tablespoons of it"),
+    ("1 oz. gold", "one ounce gold"),
+    ("It fell 1,200.5 pts.", "It fell one thousand two hundred point five points."),
 ]

@@ -134,4 +134,5 @@ DATES = [
     ("16/17-year-olds", "sixteen or seventeen-year-olds"),
     ("a 5yo and a 7 y/o", "a five year old and a seven year old"),
     ("He has 20 yo-yos.", "He has twenty yo-yos."),
+    ("S02E05, s1e12", "season two episode five, season one episode twelve"),
 ]

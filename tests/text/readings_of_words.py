@@ -307,4 +307,6 @@ WORDS = [
     ("a sec. 5 left", "a sec. five left"),
     ("Thx, pls come w/o her.", "Thanks, please come without her."),
     ("Mr and Mrs J. Smith", "Mister and Missus J Smith"),
+    ("Chap. 3, Rte. 66", "chapter three, Route sixty-six"),
+    ("the B-52s", "the B-fifty-twos"),
 ]

@@ -67,6 +67,7 @@ _DOTTED = {
 _COUNTED = {
     "No": "number", "Nos": "numbers", "nos": "numbers", "Vol": "volume", "vol": "volume",
     "Fig": "figure", "fig": "figure", "Figs": "figures", "figs": "figures", "Ch": "chapter",
+    "Chap": "chapter", "chap": "chapter", "Rte": "Route",
     "ch": "chapter", "p": "page", "pp": "pages", "Sec": "section", "sec": "section",
     "Art": "article", "Ref": "reference", "Eq": "equation", "eq": "equation", "Ep": "episode",
     "ep": "episode", "par": "paragraph", "pt": "part", "Pt": "part", "Op": "opus",
@@ -264,6 +265,7 @@ RULES: tuple[Rule, ...] = (
         r"(?:(?<=\d)|(?<=\d )|(?<=\b(?:two|six|ten) )|(?<=\b(?:four|five|nine) ))min\.(?!\w)",
         _minutes,
     ),
+    rule(r"(?<=\b1[ ])(tbsp|tsp|oz)\.(?=[ \t][a-z])", lambda match, reader: match[1]),
     rule(
         rf"(?<![\w.])(?:{any_of(_DOTTED)})",
         _dotted_abbreviation,

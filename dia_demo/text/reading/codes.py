@@ -222,6 +222,10 @@ def _wifi(match: re.Match, reader: Reader) -> str:
 # Before dates, times and amounts.
 FIRST_RULES: tuple[Rule, ...] = (
     rule(
+        r"\b[Ss](\d{1,2})[ ]?[Ee](\d{1,3})\b",
+        lambda match, reader: f"season {int(match[1])} episode {int(match[2])}",
+    ),
+    rule(
         r"(?<![\w.-])(?:\+?1[ -])\(?(8\d\d)\)?[ -]((?=[\dA-Z-]*[A-Z])[A-Z\d]{2,9}"
         r"(?:-[A-Z\d]{2,9}){0,2})\b",
         _toll_free_number,

@@ -49,7 +49,7 @@ _NOUNS = frozenset(
     "pistol".split()
 )
 _SCALES = {"k": "thousand", "K": "thousand", "m": "million", "M": "million", "B": "billion",
-           "b": "billion", "bn": "billion", "mn": "million"}  # fmt: skip
+           "b": "billion", "bn": "billion", "mn": "million", "tn": "trillion"}  # fmt: skip
 _K_NAMES = re.compile(
     r"[ \t](?:run|race|video|videos|resolution|TV|TVs|monitor|monitors|display|displays|screen"
     r"|screens|UHD|footage|camera|cameras|HDR|quality|gold|movie|movies|fun)\b"
@@ -298,6 +298,7 @@ RULES: tuple[Rule, ...] = (
     rule(r"(?<![\w.,'])(\d{1,4}(?:\.\d{1,2})?)(['\"])(?![\w'\"])", _feet_or_inches),
     rule(rf"{_BEFORE}({NUMBER})[ \t]?([kmb]n?){_PLURAL_AFTER}", _scaled_number),
     rule(rf"{_BEFORE}({NUMBER})(k)(?![\w])", _scaled_number),
+    rule(rf"{_BEFORE}({NUMBER})[ \t]?(bn|tn)(?!\w)", _scaled_number),
     rule(
         rf"{_BEFORE}({NUMBER})(K|M|B)(?!\w)(?=[ \t][a-z]|\+|[ \t]?[.,!?;)]|[ \t]?$)",
         _scaled_number,

@@ -122,8 +122,8 @@ def _fraction(match: re.Match, _: Reader) -> str:
     )
 
 
-def _age_group(match: re.Match, _: Reader) -> str:
-    """The under-21s: twenty-ones, sixties, sixes."""
+def _several(match: re.Match, _: Reader) -> str:
+    """The under-21s, B-52s: twenty-ones, fifty-twos, sixties, sixes."""
     number = cardinal(match[1])
     if number.endswith("y"):
         return f"{number[:-1]}ies"
@@ -275,7 +275,7 @@ FIRST_RULES: tuple[Rule, ...] = (
         _era,
     ),
     rule(r"(?<![\w.,])(1,?000|100)s(?=[ \t]of\b)", _counts),
-    rule(r"(?:(?<=\b[Uu]nder-)|(?<=\b[Oo]ver-)|(?<=\bU))(\d{1,2})s\b", _age_group),
+    rule(r"(?:(?<=\b[Uu]nder-)|(?<=\b[Oo]ver-)|(?<=\bU)|(?<=\b[A-Z]-))(\d{1,2})s\b", _several),
     rule(r"(?<=[A-Za-z])[₀₁₂₃₄₅₆₇₈₉]{1,3}", _subscripts),
     rule(
         rf"(?<![\w.,])(-?)({NUMBER})[ \t]?[x×*·][ \t]?10(?:(?:\^"

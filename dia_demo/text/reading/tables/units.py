@@ -34,7 +34,7 @@ _NAMES = {
     "GWh": "gigawatt hour", "TWh": "terawatt hour", "Ah": "amp hour", "mAh": "milliamp hour",
     "kVA": "kilovolt amp", "mA": "milliamp", "V": "volt", "mV": "millivolt", "kV": "kilovolt",
     "Ω": "ohm", "kΩ": "kilohm", "MΩ": "megohm", "dB": "decibel", "dBA": "decibel",
-    "px": "pixel", "MP": "megapixel", "Nm": "newton meter", "kN": "kilonewton",
+    "pts": "point", "px": "pixel", "MP": "megapixel", "Nm": "newton meter", "kN": "kilonewton",
     "hrs": "hour", "hr": "hour", "h": "hour", "mins": "minute", "min": "minute",
     "secs": "second", "sec": "second", "s": "second", "ms": "millisecond", "µs": "microsecond",
     "ns": "nanosecond", "yrs": "year", "yr": "year", "wks": "week", "wk": "week",
