@@ -87,7 +87,7 @@ def test_closing_the_events_frees_the_place(folder, tmp_path):
 
 def test_a_take_beyond_the_queue_limit_is_refused(folder, tmp_path):
     synthesis = Synthesis(Settings(runtime(folder), 1, tmp_path, at_once=1))
-    first = synthesis.stream(make_request(synthesis, max_tokens=100), threading.Event())
+    first = synthesis.stream(make_request(synthesis, max_tokens=400), threading.Event())
     next(event for event in first if isinstance(event, Progress))
     second = synthesis.stream(make_request(synthesis), threading.Event())
     waiting = next(second)
@@ -116,13 +116,13 @@ def test_stop_while_waiting_gives_the_place_back(folder, tmp_path):
 def test_takes_of_several_threads_are_made_together(synthesis):
     """Each is the take that is made alone, and says that it was not."""
     alone = {
-        seed: say(synthesis, make_request(synthesis, seed=seed, max_tokens=80))[-1].result
+        seed: say(synthesis, make_request(synthesis, seed=seed, max_tokens=200))[-1].result
         for seed in (1, 2, 3)
     }
     results, started = {}, threading.Barrier(len(alone))
 
     def work(seed: int) -> None:
-        request = make_request(synthesis, seed=seed, max_tokens=80)
+        request = make_request(synthesis, seed=seed, max_tokens=200)
         started.wait(30)
         results[seed] = say(synthesis, request)[-1].result
 
