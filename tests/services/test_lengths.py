@@ -3,6 +3,7 @@
 import re
 import threading
 from dataclasses import replace
+from itertools import islice
 
 import numpy as np
 import pytest
@@ -118,11 +119,12 @@ def test_letters_that_become_babble_are_remarked(lengths):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seeds", long_after(1, (2, 6)))
-def test_missing_words_are_remarked(lengths, seeds):
+@pytest.mark.parametrize("count", long_after(1, (1, 6)))
+def test_missing_words_are_remarked(lengths, count):
     """Of 120 equal turns a take at a high temperature says a few and ends, or goes on to the limit,
     where it is not the voice that left the rest out: which of the two depends on the seed and the
     processor. The remark counts the turns, or compares the lengths."""
-    takes = [lengths(60 * "[S1] Oh. [S2] Ah. ", seed, temperature=1.5) for seed in range(seeds)]
-    ended = [remark for figures, remark in takes if figures.finish_reason == FinishReason.END]
-    assert ended and all(MISSING.search(remark or "") for remark in ended)
+    takes = (lengths(60 * "[S1] Oh. [S2] Ah. ", seed, temperature=1.5) for seed in range(6))
+    ended = (remark for figures, remark in takes if figures.finish_reason == FinishReason.END)
+    remarks = list(islice(ended, count))
+    assert remarks and all(MISSING.search(remark or "") for remark in remarks)
