@@ -186,8 +186,8 @@ FIRST = "test_problems.py"
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection(session):
-    """What is imported now stays to the end: to look through it for garbage again and again would
-    take a sixth of the tests' time."""
+    """Exclude imported modules from garbage collection: traversing them takes a sixth of the
+    suite's time."""
     gc.disable()
     try:
         return (yield)

@@ -190,7 +190,7 @@ def test_an_empty_match_is_found_once():
     assert [match.span() for match in rule("(?<=a)", word("")).matches("aba")] == [(1, 1), (3, 3)]
 
 
-def test_a_match_may_end_in_a_tag_whose_rest_is_then_none():
+def test_the_rest_of_a_tag_is_text_after_a_match_that_ends_inside_it():
     assert [match[0] for match in rule(r"a \[S|\d", word("")).matches("a [S1] [S2]")] == [
         "a [S",
         "1",
@@ -198,7 +198,7 @@ def test_a_match_may_end_in_a_tag_whose_rest_is_then_none():
 
 
 @pytest.mark.parametrize("script", ["[S1] Hello. [s2] Hi. [s1]", "[S1] Fine.[s1]"])
-def test_tags_in_lower_case_are_no_censored_words(script):
+def test_tags_in_lower_case_are_not_read_as_censored_words(script):
     assert normalise(script).text == script.replace("[s", "[S")
 
 

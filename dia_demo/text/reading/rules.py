@@ -29,7 +29,7 @@ OPENERS = frozenset(
 )
 _CONTEXT = 48
 _TAG = re.compile(r"\[S\d{1,3}\]")
-_TAG_CHARACTERS = 6
+_LONGEST_TAG = 6
 
 
 @dataclass
@@ -70,10 +70,10 @@ class Rule(NamedTuple):
     replace: Replace
 
     def matches(self, text: str) -> Iterator[re.Match]:
-        """The matches in a text, of which none begins in a speaker tag.
+        """The matches in a text that do not begin inside a speaker tag.
 
-        The tags are no alternative in the pattern: most rules find nothing in a script, and would
-        stop at each of its tags.
+        Only the pattern is searched for. Most rules find nothing in a script; with tags as an
+        alternative in the pattern, they would match every tag.
         """
         at = 0
         while at <= len(text) and (match := self.pattern.search(text, at)):
@@ -85,9 +85,11 @@ class Rule(NamedTuple):
 
 
 def _tag_around(position: int, text: str, begin: int) -> re.Match | None:
-    """The tag, also of a speaker that Dia does not have, from `begin` on that has a character at a
-    position."""
-    bracket = text.rfind("[", max(begin, position - _TAG_CHARACTERS), position + 1)
+    """The speaker tag that contains a position and starts at `begin` or later, if there is one.
+
+    Speakers that Dia does not have count as well.
+    """
+    bracket = text.rfind("[", max(begin, position - _LONGEST_TAG), position + 1)
     tag = _TAG.match(text, bracket) if bracket >= 0 else None
     return tag if tag and tag.end() > position else None
 

@@ -92,6 +92,7 @@ FIRST_RULES: tuple[Rule, ...] = (
     rule(r"[ \t]?\[\d{1,3}(?:[ \t]?[,;-][ \t]?\d{1,3}){0,9}\]", word("")),
     rule(_EMOTICON, word("")),
     rule(r"<3(?!\w|[.,]\d|[ \t]?%|[ \t](?:[a-z]+s|per|cm|km|kg)\b)", _heart),
+    # Two ages, an age, two ordinals: 16/17-year-olds, 5yo, the 1st/2nd.
     rule(r"(?<=\d\d)/(?=\d\d[ -]years?[ -]old)", word(" or ")),
     rule(r"(?<=\d)[ -]?(?:yo(?![\w-])|y/o\b|y\.o\.)", word(" year old")),
     rule(r"(?<=\d(?:st|nd|rd|th))/(?=\d{1,3}(?:st|nd|rd|th)\b)", word(" or ")),

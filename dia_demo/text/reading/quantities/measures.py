@@ -30,7 +30,7 @@ _BEFORE = r"(?<![\w.,/])"
 _DECIMAL_COMMA = r"\d{1,6},\d{1,2}(?![\d,])"
 _AMOUNT = rf"{_DECIMAL_COMMA}|{NUMBER}"
 _END = r"(?![\w/²³⁻'])"
-# Elsewhere it is the sound of somebody who agrees, also in mm-hmm.
+# What "mm" is a unit after. Elsewhere it is an interjection, as in "mm-hmm".
 _MILLIMETERS_AFTER = re.compile(
     rf"\b(?:{any_of(COUNT_WORDS)}|one|half|in|into|to|from|of|per"
     r"|(?:[ckm]m|centimeters|kilometers|meters|inches),?(?: and| or| to)?)[ \t]$",

@@ -180,11 +180,13 @@ _SCALE_PATTERN = rf"(?:[ \t]?(?P<scale>{_SCALE})\b)?"
 
 RULES: tuple[Rule, ...] = (
     # The currency twice: $5 dollars.
-    rule(
-        r"(\$\d[\d,.]{0,15}(?:[ \t](?:thousand|million|billion|trillion))?)[ \t]dollars\b"
-        r"|(€\d[\d,.]{0,15}(?:[ \t](?:thousand|million|billion|trillion))?)[ \t]euros\b"
-        r"|(£\d[\d,.]{0,15}(?:[ \t](?:thousand|million|billion|trillion))?)[ \t]pounds\b",
-        lambda match, reader: match[1] or match[2] or match[3],
+    *(
+        rule(
+            rf"({re.escape(sign)}\d[\d,.]{{0,15}}(?:[ \t](?:thousand|million|billion|trillion))?)"
+            rf"[ \t]{name}\b",
+            lambda match, reader: match[1],
+        )
+        for sign, name in (("$", "dollars"), ("€", "euros"), ("£", "pounds"))
     ),
     rule(r"\b[Kk]r\.[ \t]?(?=\d)", lambda match, reader: "kr "),
     rule(

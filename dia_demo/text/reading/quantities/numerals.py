@@ -111,6 +111,14 @@ def _ordinal(match: re.Match, _: Reader) -> str:
     return ordinal(int(match[1].replace(",", "")))
 
 
+def _several(match: re.Match, _: Reader) -> str:
+    """The under-21s, B-52s: twenty-ones, fifty-twos, sixties, sixes."""
+    number = cardinal(match[1])
+    if number.endswith("y"):
+        return f"{number[:-1]}ies"
+    return number + ("es" if number.endswith("x") else "s")
+
+
 def _fraction(match: re.Match, _: Reader) -> str:
     words = _fraction_words(match)
     several = not match[1] and not words.startswith("one") and words.endswith("s")
@@ -120,14 +128,6 @@ def _fraction(match: re.Match, _: Reader) -> str:
         if several and of
         else words
     )
-
-
-def _several(match: re.Match, _: Reader) -> str:
-    """The under-21s, B-52s: twenty-ones, fifty-twos, sixties, sixes."""
-    number = cardinal(match[1])
-    if number.endswith("y"):
-        return f"{number[:-1]}ies"
-    return number + ("es" if number.endswith("x") else "s")
 
 
 def _fraction_words(match: re.Match) -> str:
