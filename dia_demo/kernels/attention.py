@@ -6,6 +6,8 @@ from bfloat16, once for all of them. Everything but keys and values is float32.
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 from llvmlite import ir
 from numba import carray, types
@@ -13,7 +15,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from dia_demo.kernels.intrinsics import bfloat16_at, cast_like, exp, float32_at
-from dia_demo.kernels.jit import ANY_ORDER, compiled, inlined
+from dia_demo.kernels.jit import ANY_ORDER, address_of, compiled, inlined
 from dia_demo.kernels.llvm_simd import F32, I64, SimdBuilder
 from dia_demo.kernels.matmul.microkernels import tiles_of_rows
 
@@ -26,37 +28,22 @@ VECTORS_AT_ONCE = {4: (4, 1), 1: (8, 1)}
 PREFETCH_BYTES = 8192
 
 
-@inlined
-def attend(is_bf16, q, heads, width, keys, values, count, scores, out):
-    """out [heads, width] = softmax(q [heads, width] @ keys.T) @ values; Dia has no scale.
+@cache
+def attend_function(is_bf16: bool, /) -> int:
+    """The address of the function that attends, compiled at the first call.
 
-    All arrays are addresses. keys and values [count, width] are bfloat16 if `is_bf16` (a constant);
-    scores: scratch for [heads, count].
+    Its arguments, addresses and sizes, are q, heads, width, keys, values, count, scores and out:
+    out [heads, width] = softmax(q [heads, width] @ keys.T) @ values; Dia has no scale. keys and
+    values [count, width] are bfloat16 or float32; scores: scratch for [heads, count].
     """
-    if is_bf16:
-        attend_bfloat16(q, heads, width, keys, values, count, scores, out)
-    else:
-        attend_float32(q, heads, width, keys, values, count, scores, out)
 
+    def attend(q, heads, width, keys, values, count, scores, out):
+        qk_scores(is_bf16, q, heads, keys, width, count, scores)
+        for head in range(heads):
+            _softmax(carray(float32_at(scores + 4 * count * head), count))
+        weighted_values(is_bf16, scores, heads, values, width, count, out)
 
-@inlined
-def _attend(is_bf16, q, heads, width, keys, values, count, scores, out):
-    qk_scores(is_bf16, q, heads, keys, width, count, scores)
-    for head in range(heads):
-        _softmax(carray(float32_at(scores + 4 * count * head), count))
-    weighted_values(is_bf16, scores, heads, values, width, count, out)
-
-
-@compiled()
-def attend_bfloat16(q, heads, width, keys, values, count, scores, out):
-    """`_attend` over keys and values of bfloat16."""
-    _attend(True, q, heads, width, keys, values, count, scores, out)
-
-
-@compiled()
-def attend_float32(q, heads, width, keys, values, count, scores, out):
-    """`_attend` over keys and values of float32."""
-    _attend(False, q, heads, width, keys, values, count, scores, out)
+    return address_of(attend, arguments=8)
 
 
 @compiled(fastmath=ANY_ORDER, forceinline=True)
@@ -82,9 +69,9 @@ def rotate(x, cos, sin, out):
 
 
 @inlined
-def store_kv(is_bf16, numbers, address):
-    """Store float32 numbers as one position of keys or values."""
-    if is_bf16:
+def store_kv(number_size, numbers, address):
+    """Store float32 numbers as one position of keys or values, of so many bytes a number."""
+    if number_size == 2:
         cached = carray(bfloat16_at(address), len(numbers))
         for i in range(len(numbers)):
             cached[i] = cast_like(cached[i], numbers[i])

@@ -12,16 +12,14 @@ one. README.md in this folder has pictures of the weights' layout and of the mic
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import cache
-
 import numpy as np
 from numba import carray
 
-from dia_demo.kernels.attention import attend, rotate, store_kv
+from dia_demo.kernels.attention import rotate, store_kv
 from dia_demo.kernels.intrinsics import (
     barrier_wait,
     bfloat16_at,
+    call,
     exp,
     float32_at,
     int64_at,
@@ -29,8 +27,7 @@ from dia_demo.kernels.intrinsics import (
     to_float32,
 )
 from dia_demo.kernels.jit import ANY_ORDER, compiled, inlined
-from dia_demo.kernels.matmul.linear import linear_share, padded_size, quantize_activations
-from dia_demo.kernels.packing import FLOAT32
+from dia_demo.kernels.matmul.linear import FLOATS, convert_input, linear_share, padded_size
 
 # Addresses and sizes of one step. Widths are in numbers, strides in bytes. Buffers of activations
 # are float32 [slots, stride], padded with zeros to whole blocks.
@@ -41,6 +38,8 @@ STEP_ARGS = np.dtype(
             "threads barrier yield_core slots "
             "width heads kv_heads head_dim cross_heads cross_kv_heads cross_head_dim "
             "channels vocabulary "
+            "number_size "  # of embeddings, keys and values: 4 float32, 2 bfloat16
+            "attend "  # attention.attend_function
             "embeddings cos sin "  # tables
             "codes positions capacities text_lengths "  # of this step: int64 [slots, ...]
             "x x_stride offset offset_stride "
@@ -52,14 +51,15 @@ STEP_ARGS = np.dtype(
     + [("eps", np.float32), ("", np.float32)]
 )
 # One operation of a step. LINEAR: out (+)= the linear of prologue(source); both are buffers of
-# [slots, stride]; `format` is the format of its blocks (packing.py).
+# [slots, stride]. compute: the function of its blocks, of `block_size` bytes each, and what it
+# reads (matmul/linear.py).
 OP = np.dtype(
     [
         (name, np.int64)
         for name in (
             "kind layer "
-            "format weights outputs inputs source source_stride prologue norm_weight "
-            "out out_stride overwrite"
+            "compute input_kind block_size weights outputs inputs "
+            "source source_stride prologue norm_weight out out_stride overwrite"
         ).split()
     ]
 )
@@ -94,7 +94,7 @@ def add_embedding(table, index, out):
 
 
 @inlined
-def _embed(args, thread_index, is_bf16):
+def _embed(args, thread_index):
     """x = offset + sum of the codes' embeddings, for this thread's share of the slots."""
     width, count = args.width, args.channels
     codes = carray(int64_at(args.codes), (args.slots, count))
@@ -106,7 +106,7 @@ def _embed(args, thread_index, is_bf16):
             x[i] = offset[i]
         for channel in range(count):
             index = channel * args.vocabulary + codes[slot, channel]
-            if is_bf16:
+            if args.number_size == 2:
                 add_embedding(carray(bfloat16_at(args.embeddings), shape), index, x)
             else:
                 add_embedding(carray(float32_at(args.embeddings), shape), index, x)
@@ -133,23 +133,21 @@ def _run_prologue(args, op, scratch):
 
 
 @inlined
-def linear(args, thread_index, op, block_counter, precision, use_dot):
+def linear(args, thread_index, op, block_counter):
     """One linear: the blocks that this thread computes."""
     x, x_stride = args.scratch + thread_index * args.scratch_size, 4 * padded_size(op.inputs)
     _run_prologue(args, op, x)
-    quantized = x + x_stride * args.slots
-    if use_dot:
-        quantize_activations(precision, x, x_stride, op.inputs, args.slots, quantized)
-    linear_share(
-        precision, use_dot, args, op, x, x_stride, quantized, thread_index, block_counter
-    )  # fmt: skip
+    if op.input_kind != FLOATS:
+        floats, x = x, x + x_stride * args.slots
+        x_stride = convert_input(op.input_kind, floats, x_stride, op.inputs, args.slots, x)
+    linear_share(args, op, x, x_stride, thread_index, block_counter)
 
 
 @inlined
-def _self_attention(args, thread_index, caches, is_bf16):
+def _self_attention(args, thread_index, caches):
     """Self-attention of this thread's (slot, kv head) pairs, from qkv_or_gate to attn_out."""
     K, heads, kv_heads = args.head_dim, args.heads, args.kv_heads
-    queries, size = heads // kv_heads, 2 if is_bf16 else 4
+    queries, size = heads // kv_heads, args.number_size
     positions = carray(int64_at(args.positions), args.slots)
     capacities = carray(int64_at(args.capacities), args.slots)
     scratch = args.scratch + thread_index * args.scratch_size
@@ -168,20 +166,20 @@ def _self_attention(args, thread_index, caches, is_bf16):
         start = size * kv_head * capacities[slot] * K
         keys, values = cache.keys + start, cache.values + start
         rotate(qkv[heads + kv_head], cos, sin, rotated[0])
-        store_kv(is_bf16, rotated[0], keys + size * position * K)
-        store_kv(is_bf16, qkv[heads + kv_heads + kv_head], values + size * position * K)
+        store_kv(size, rotated[0], keys + size * position * K)
+        store_kv(size, qkv[heads + kv_heads + kv_head], values + size * position * K)
         for query in range(queries):
             rotate(qkv[kv_head * queries + query], cos, sin, rotated[query])
         out = args.attn_out + slot * args.attn_out_stride + 4 * K * kv_head * queries
         scores = scratch + 4 * queries * K
-        attend(is_bf16, scratch, queries, K, keys, values, position + 1, scores, out)
+        call(args.attend, (scratch, queries, K, keys, values, position + 1, scores, out))
 
 
 @inlined
-def _cross_attention(args, thread_index, caches, is_bf16):
+def _cross_attention(args, thread_index, caches):
     """Cross-attention of this thread's (slot, kv head) pairs, from qkv_or_gate to attn_out."""
     K, kv_heads = args.cross_head_dim, args.cross_kv_heads
-    queries, size = args.cross_heads // kv_heads, 2 if is_bf16 else 4
+    queries, size = args.cross_heads // kv_heads, args.number_size
     lengths = carray(int64_at(args.text_lengths), args.slots)
     scratch = args.scratch + thread_index * args.scratch_size
     pairs = args.slots * kv_heads
@@ -194,39 +192,25 @@ def _cross_attention(args, thread_index, caches, is_bf16):
         keys, values = cache.text_keys + start, cache.text_values + start
         q = args.qkv_or_gate + slot * args.qkv_or_gate_stride + first
         out = args.attn_out + slot * args.attn_out_stride + first
-        attend(is_bf16, q, queries, K, keys, values, count, scratch, out)
+        call(args.attend, (q, queries, K, keys, values, count, scratch, out))
 
 
-@cache
-def step_function(precision: int, use_dot: bool) -> Callable:
-    """The function that every thread of a pool calls for a step, compiled at its first call.
+@compiled()
+def run_ops(thread_index, step_args, ops, caches):
+    """Run one thread's share of a step's operations, with a barrier after each.
 
-    precision: the format of the decoder's linears (the logits of INT4 may be INT8); caches and
-    embeddings are float32 if it is FLOAT32, else bfloat16. use_dot: whether products take the
-    dot-product route (microkernels.py). Both are constants of the function, so that only what a
-    decoder needs is compiled, which takes most of the first start.
+    step_args: STEP_ARGS [1], its block_counters all 0; ops: OP [operations]; caches: CACHE [layers,
+    slots]. Keys and values of every slot grow by one position.
     """
-    is_bf16 = precision != FLOAT32
-
-    @compiled()
-    def run_ops(thread_index, step_args, ops, caches):
-        """Run one thread's share of a step's operations, with a barrier after each.
-
-        step_args: STEP_ARGS [1], its block_counters all 0; ops: OP [operations]; caches: CACHE
-        [layers, slots]. Keys and values of every slot grow by one position.
-        """
-        args = step_args[0]
-        for index in range(len(ops)):
-            op = ops[index]
-            if op.kind == EMBED:
-                _embed(args, thread_index, is_bf16)
-            elif op.kind == LINEAR:
-                counter = args.block_counters + 8 * index
-                linear(args, thread_index, op, counter, precision, use_dot)
-            elif op.kind == SELF_ATTENTION:
-                _self_attention(args, thread_index, caches[op.layer], is_bf16)
-            else:
-                _cross_attention(args, thread_index, caches[op.layer], is_bf16)
-            barrier_wait(args.barrier, args.threads, args.yield_core)
-
-    return run_ops
+    args = step_args[0]
+    for index in range(len(ops)):
+        op = ops[index]
+        if op.kind == EMBED:
+            _embed(args, thread_index)
+        elif op.kind == LINEAR:
+            linear(args, thread_index, op, args.block_counters + 8 * index)
+        elif op.kind == SELF_ATTENTION:
+            _self_attention(args, thread_index, caches[op.layer])
+        else:
+            _cross_attention(args, thread_index, caches[op.layer])
+        barrier_wait(args.barrier, args.threads, args.yield_core)

@@ -126,6 +126,19 @@ int64_at = _pointer(types.int64)
 
 
 @intrinsic
+def call(context, address, arguments):
+    """Call the function at an address (jit.address_of) with a tuple of int64."""
+
+    def generate(context, builder, signature, values):
+        parts = cgutils.unpack_tuple(builder, values[1], len(signature.args[1]))
+        kind = ir.FunctionType(context.get_value_type(types.none), [I64] * len(parts))
+        builder.call(builder.inttoptr(values[0], kind.as_pointer()), parts)
+        return context.get_dummy_value()
+
+    return types.void(address, arguments), generate
+
+
+@intrinsic
 def fetch_add(context, counter):
     """Atomically add 1 to the int64 at an address; returns its previous value."""
 

@@ -28,6 +28,7 @@ FOLDER = Path(__file__).parent
 ANY_ORDER = {"reassoc", "contract", "arcp", "nsz"}
 
 log = logging.getLogger(__name__)
+_callbacks: list[object] = []  # Their code is freed with them.
 # Messages about failures to save, and whether they have not been reported yet.
 _failures: dict[str, bool] = {}
 
@@ -72,6 +73,22 @@ def compiled(**options) -> Callable[[Callable], Callable]:
         return dispatcher
 
     return decorator
+
+
+def address_of(function: Callable, arguments: int) -> int:
+    """The address of a function of so many int64 and no result, which kernels call by
+    `intrinsics.call`: it is compiled once for all of them instead of again as a part of each."""
+    can_cache = use_cache_folder()
+    from numba import types
+    from numba.core.ccallback import CFunc
+
+    signature = (types.int64,) * arguments, types.void
+    callback: Any = CFunc(function, signature, {}, {"error_model": "numpy"})
+    if can_cache:
+        callback._cache = _optional_cache(function)
+    callback.compile()
+    _callbacks.append(callback)
+    return callback.address
 
 
 def _optional_cache(function: Callable) -> object:

@@ -12,9 +12,10 @@ from __future__ import annotations
 import numpy as np
 from numba import carray
 
-from dia_demo.kernels.attention import attend, rotate
+from dia_demo.kernels.attention import rotate
 from dia_demo.kernels.intrinsics import (
     barrier_wait,
+    call,
     exp,
     fetch_add,
     float32_at,
@@ -22,32 +23,32 @@ from dia_demo.kernels.intrinsics import (
     sum_of_squares,
 )
 from dia_demo.kernels.jit import ANY_ORDER, compiled, inlined
-from dia_demo.kernels.matmul.linear import CHUNK, block_bytes
-from dia_demo.kernels.matmul.microkernels import gemm_block
-from dia_demo.kernels.packing import BFLOAT16, BLOCK, FLOAT32
+from dia_demo.kernels.packing import BLOCK
 
 # counters: address of int64 [operations], all 0. history: of the rows that the stream keeps,
 # float32. codes: int64 [frames, channels]. cos, sin: float32 [positions, head_dim], the sines of
-# the first half of a head negative. filled: positions in the cache before these frames.
+# the first half of a head negative. filled: positions in the cache before these frames. attend:
+# attention.attend_function.
 MIMI_ARGS = np.dtype(
     [
         (name, np.int64)
         for name in (
             "threads barrier yield_core counters frames history codes channels semantic tables "
-            "cos sin filled capacity kv heads head_dim window scores"
+            "cos sin filled capacity kv heads head_dim window scores attend"
         ).split()
     ]
     + [("eps", np.float32), ("", np.float32)]
 )
 # rows: of a frame. x, out, add, active: addresses of float32 rows, with bytes from one row to the
-# next. count: numbers of a row, of a linear's input those of a window. place: in the history, or
-# the number of a layer. ends_phase: all threads wait for one another after it.
+# next. count: numbers of a row, of a linear's input those of a window. compute: the function of a
+# linear's blocks, of `block_size` bytes each (matmul/linear.py). place: in the history, or the
+# number of a layer. ends_phase: all threads wait for one another after it.
 MIMI_OP = np.dtype(
     [
         (name, np.int64)
         for name in (
-            "kind ends_phase rows count place x x_stride out out_stride format weights blocks bias "
-            "add activation active active_stride"
+            "kind ends_phase rows count place x x_stride out out_stride "
+            "compute block_size weights blocks bias add activation active active_stride"
         ).split()
     ]
 )
@@ -113,7 +114,6 @@ def _linear(args, op, counter):
     """
     all_rows = op.rows * args.frames
     parts = (all_rows + ROWS_AT_ONCE - 1) // ROWS_AT_ONCE
-    size = block_bytes(op.format, op.count)
     while True:
         number = fetch_add(counter)
         if number >= parts * op.blocks:
@@ -123,18 +123,8 @@ def _linear(args, op, counter):
         offset = op.out_stride * first + 4 * BLOCK * block
         _begin(op, block, rows, offset)
         out, x = op.out + offset, op.x + op.x_stride * first
-        weights = op.weights + size * block
-        for begin in range(0, op.count, CHUNK):
-            count = min(CHUNK, op.count - begin)
-            chunk, x_chunk = weights + block_bytes(op.format, begin), x + 4 * begin
-            if op.format == FLOAT32:
-                gemm_block(
-                    FLOAT32, False, chunk, x_chunk, op.x_stride, count, rows, out, op.out_stride
-                )
-            else:
-                gemm_block(
-                    BFLOAT16, False, chunk, x_chunk, op.x_stride, count, rows, out, op.out_stride
-                )
+        weights = op.weights + op.block_size * block
+        call(op.compute, (weights, x, op.x_stride, op.count, rows, out, op.out_stride))
         if op.activation != NOTHING:
             active = op.active + op.active_stride * first + 4 * BLOCK * block
             for row in range(rows):
@@ -234,10 +224,8 @@ def _attention(args, op, counter):
             first = max(0, last - args.window + 1)
             out = op.out + op.out_stride * row + 4 * K * head
             start = 4 * K * first
-            attend(
-                False, scratch, 1, K, keys + start, values + start, last - first + 1,
-                scratch + 4 * K, out,
-            )  # fmt: skip
+            count, scores = last - first + 1, scratch + 4 * K
+            call(args.attend, (scratch, 1, K, keys + start, values + start, count, scores, out))
 
 
 @compiled()

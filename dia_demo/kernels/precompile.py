@@ -2,18 +2,21 @@
 
     python -m dia_demo.kernels.precompile PRECISION
 
-compiles into the cache folder and prints how many kernels are done, of how many. It needs no torch.
-A second process compiles those beside the decoder's at the same time. The program finds the kernels
-in the cache; what is missing there it compiles itself.
+compiles into the cache folder. It needs no torch. A second process compiles what is called beside
+the step and by it at the same time. The program finds the kernels in the cache; what is missing
+there it compiles itself. Prints the number of kernels, then a line for each that is done.
 """
 
 from __future__ import annotations
 
+import gc
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from dia_demo.files import cache_folder
 from dia_demo.kernels import packing
@@ -26,9 +29,7 @@ FORMATS = {
     "int8": packing.INT8,
     "int4": packing.INT4,
 }
-# Of the kernels, the decoder's, which take most of the time.
-DECODER = 2
-BESIDE = "--beside-the-decoder"
+BESIDE = "--beside-the-step"
 
 
 class Precompilation:
@@ -61,10 +62,11 @@ class Precompilation:
         """The kernels done, and of how many, until all are."""
         if self._process is None or self._process.stdout is None:
             return
-        for line in self._process.stdout:
-            done, count = map(int, line.split())
-            if done < count:
-                yield done, count
+        count = int(next(self._process.stdout, 0))
+        for done in range(count):
+            yield done, count
+            if not next(self._process.stdout, ""):
+                return
 
     def close(self) -> None:
         """End the process."""
@@ -78,60 +80,63 @@ def _marker(precision: str) -> Path:
     return cache_folder() / "kernels" / digest() / f"{precision}.compiled"
 
 
-def kernels(precision: str) -> list[tuple[Callable, tuple]]:
-    """The compiled functions of a take and arguments of the types that they are called with, the
-    decoder's first."""
+def kernels(precision: str) -> list[Callable[[], object]]:
+    """What compiles each of the kernels of a take, the step's first."""
     import numpy as np
 
-    from dia_demo.kernels import attention, snake
-    from dia_demo.kernels.decoder_step import CACHE, OP, STEP_ARGS, step_function
+    from dia_demo.kernels import snake
+    from dia_demo.kernels.attention import attend_function
+    from dia_demo.kernels.decoder_step import CACHE, OP, STEP_ARGS, run_ops
     from dia_demo.kernels.llvm_simd import dot_lanes
+    from dia_demo.kernels.matmul.linear import block_function
     from dia_demo.kernels.sampling import sample
 
     form = FORMATS[precision]
-    attend = attention.attend_float32 if form == packing.FLOAT32 else attention.attend_bfloat16
-    step = step_function(form, bool(dot_lanes(form)))
+    forms = (form, packing.INT8) if form == packing.INT4 else (form,)  # The logits have 8 bits.
     ints, floats = np.zeros(1, np.int64), np.zeros(1, np.float32)
     rows_of_floats, rows_of_bits = np.zeros((1, 1), np.float32), np.zeros((1, 1), np.uint16)
     codes = np.zeros((1, 1), np.int64)
+    step = (0, np.zeros(1, STEP_ARGS), np.zeros(0, OP), np.zeros((1, 1), CACHE))
     sampled = (0, 0, ints, ints, rows_of_floats, floats, floats, floats, ints, 0, 0, codes)
     return [
-        (attend, (0,) * 8),
-        (step, (0, np.zeros(1, STEP_ARGS), np.zeros(0, OP), np.zeros((1, 1), CACHE))),
-        (sample, sampled),
-        (snake.snake_float32, (rows_of_floats, floats, floats, rows_of_floats)),
-        (snake.snake_float32_inplace, (rows_of_floats, floats, floats)),
-        (snake.snake_bfloat16, (rows_of_bits, floats, floats, rows_of_bits)),
-        (snake.snake_bfloat16_inplace, (rows_of_bits, floats, floats)),
+        partial(_compile, run_ops, step),
+        partial(attend_function, form != packing.FLOAT32),
+        *(partial(block_function, form, bool(dot_lanes(form))) for form in forms),
+        partial(_compile, sample, sampled),
+        partial(_compile, snake.snake_float32, (rows_of_floats, floats, floats, rows_of_floats)),
+        partial(_compile, snake.snake_float32_inplace, (rows_of_floats, floats, floats)),
+        partial(_compile, snake.snake_bfloat16, (rows_of_bits, floats, floats, rows_of_bits)),
+        partial(_compile, snake.snake_bfloat16_inplace, (rows_of_bits, floats, floats)),
     ]
 
 
 def main(precision: str, part: str | None = None) -> None:
-    """Compile, and report on stdout. part: BESIDE for what is not the decoder's."""
+    """Compile, and report on stdout. part: BESIDE for all but the step."""
+    gc.disable()  # Its passes over all that the compiler keeps take time and free little.
     wanted = kernels(precision)
     if part == BESIDE:
-        for kernel, arguments in wanted[DECODER:]:
-            _compile(kernel, arguments)
+        for compile_kernel in wanted[1:]:
+            compile_kernel()
+            _report("done")
         return
+    _report(str(len(wanted)))
     command = [sys.executable, "-m", "dia_demo.kernels.precompile", precision, BESIDE]
-    with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL) as beside:
-        for number, (kernel, arguments) in enumerate(wanted[:DECODER]):
-            _report(number, len(wanted))
-            _compile(kernel, arguments)
-        _report(DECODER, len(wanted))
+    with subprocess.Popen(command, stdin=subprocess.DEVNULL) as beside:
+        wanted[0]()
+        _report("done")
     if beside.returncode == 0:
         _marker(precision).touch()
-    _report(len(wanted), len(wanted))
 
 
-def _compile(kernel: Callable, arguments: tuple) -> None:
+def _compile(kernel: Any, arguments: tuple) -> None:
+    """Compile a kernel for arguments of these types."""
     from numba import typeof
 
-    kernel.compile(tuple(map(typeof, arguments)))  # type: ignore[attr-defined]
+    kernel.compile(tuple(map(typeof, arguments)))
 
 
-def _report(done: int, count: int) -> None:
-    sys.stdout.write(f"{done} {count}\n")
+def _report(line: str) -> None:
+    sys.stdout.write(f"{line}\n")
     sys.stdout.flush()
 
 

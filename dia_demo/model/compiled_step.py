@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from functools import partial
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
+from dia_demo.kernels.attention import attend_function
 from dia_demo.kernels.decoder_step import (
     CACHE,
     CROSS_ATTENTION,
@@ -20,9 +22,9 @@ from dia_demo.kernels.decoder_step import (
     SELF_ATTENTION,
     SILU_MUL,
     STEP_ARGS,
-    step_function,
+    run_ops,
 )
-from dia_demo.kernels.llvm_simd import dot_lanes
+from dia_demo.kernels.matmul.linear import block_function, input_kind
 from dia_demo.kernels.packing import padded_size
 from dia_demo.kernels.thread_pool import thread_pool, yield_core
 from dia_demo.model.dia import Decoder, Dia, NextFrame
@@ -44,10 +46,8 @@ class CompiledStep:
     """
 
     def __init__(self, decoder: Decoder, rotary: Rotary, threads: int, use_dot: bool) -> None:
-        # Not the logits' format: those of int4 have 8 bits.
-        self._run_ops = route(decoder.layers[0].mlp.down_proj, use_dot)
-        config = decoder.config
-        self._decoder, self._rotary = decoder, rotary
+        config, number_size = decoder.config, decoder.embeddings.weight.element_size()
+        self._decoder, self._rotary, self._use_dot = decoder, rotary, use_dot
         self._pool = thread_pool(threads)
         # A voice prompt of one frame is a step too, which may run beside another row's steps.
         self._lock = threading.Lock()
@@ -72,6 +72,8 @@ class CompiledStep:
             cross_heads=config.cross_num_heads,
             cross_kv_heads=config.cross_num_kv_heads,
             cross_head_dim=config.cross_head_dim,
+            number_size=number_size,
+            attend=attend_function(number_size == 2),
             channels=len(decoder.embeddings.weight) // config.vocab_size,
             vocabulary=config.vocab_size,
             embeddings=decoder.embeddings.weight.data_ptr(),
@@ -99,7 +101,7 @@ class CompiledStep:
         self._codes[:] = codes_BC.numpy()
         self._positions[:] = [cache.length for cache in caches for _ in range(cache.branches)]
         self._block_counters.fill(0)
-        self._pool.run(self._run_ops, self._step_args, self._ops, self._caches)
+        self._pool.run(run_ops, self._step_args, self._ops, self._caches)
         for cache in caches:
             cache.advance(1)
         return self._logits
@@ -112,7 +114,7 @@ class CompiledStep:
                 self._buffers["x"][:, : states[0].shape[1]] = torch.cat(states)
             self._frame_codes[:] = codes_BC.numpy()
             self._block_counters.fill(0)
-            self._pool.run(self._run_ops, *self._next_frames[number - 1], self._caches)
+            self._pool.run(run_ops, *self._next_frames[number - 1], self._caches)
             return self._logits
 
     def multiply_prefills(self, model: Dia) -> None:
@@ -121,7 +123,7 @@ class CompiledStep:
         Those that a step does not read, of the encoder and the text's keys and values, are packed
         for it where they are not yet.
         """
-        many_rows = ManyRows(self._run_ops, self._pool.size)
+        many_rows = ManyRows(self._pool.size, self._use_dot)
         for name, module in list(model.named_modules()):
             if isinstance(module, nn.Linear):
                 owner, _, leaf = name.rpartition(".")
@@ -240,32 +242,35 @@ class CompiledStep:
     def _program(self) -> Iterator[list[int]]:
         """The operations of a step, in order."""
         buffers, blank = self._buffers, [0] * (len(OP.descr) - 2)
+        linear = partial(linear_op, self._use_dot)
         yield EMBED_OP
         for index, layer in enumerate(self._decoder.layers):
             own, cross, mlp = layer.self_attention, layer.cross_attention, layer.mlp
             x, qkv, attn_out = buffers["x"], buffers["qkv_or_gate"], buffers["attn_out"]
             gate = buffers["gate"]  # Apart, so that the queries of the last layer stay.
-            yield linear_op(own.qkv_proj, x, qkv, RMSNORM, layer.pre_sa_norm)
+            yield linear(own.qkv_proj, x, qkv, RMSNORM, layer.pre_sa_norm)
             yield [SELF_ATTENTION, index, *blank]
-            yield linear_op(own.o_proj, attn_out, x, add=True)
-            yield linear_op(cross.q_proj, x, qkv, RMSNORM, layer.pre_ca_norm)
+            yield linear(own.o_proj, attn_out, x, add=True)
+            yield linear(cross.q_proj, x, qkv, RMSNORM, layer.pre_ca_norm)
             yield [CROSS_ATTENTION, index, *blank]
-            yield linear_op(cross.o_proj, attn_out, x, add=True)
-            yield linear_op(mlp.gate_up_proj, x, gate, RMSNORM, layer.pre_mlp_norm)
-            yield linear_op(mlp.down_proj, gate, x, SILU_MUL, add=True)
+            yield linear(cross.o_proj, attn_out, x, add=True)
+            yield linear(mlp.gate_up_proj, x, gate, RMSNORM, layer.pre_mlp_norm)
+            yield linear(mlp.down_proj, gate, x, SILU_MUL, add=True)
         head = self._decoder.logits_dense
-        yield linear_op(head, buffers["x"], buffers["logits"], RMSNORM, self._decoder.norm)
+        yield linear(head, buffers["x"], buffers["logits"], RMSNORM, self._decoder.norm)
 
     def _next_frame_program(self, block: NextFrame) -> Iterator[list[int]]:
         """The operations of a further frame, in order."""
         x, gate = self._buffers["x"], self._buffers["gate"]
+        linear = partial(linear_op, self._use_dot)
         yield EMBED_OP
-        yield linear_op(block.mlp.gate_up_proj, x, gate, RMSNORM, block.pre_mlp_norm)
-        yield linear_op(block.mlp.down_proj, gate, x, SILU_MUL, add=True)
-        yield linear_op(block.logits_dense, x, self._buffers["logits"], RMSNORM, block.norm)
+        yield linear(block.mlp.gate_up_proj, x, gate, RMSNORM, block.pre_mlp_norm)
+        yield linear(block.mlp.down_proj, gate, x, SILU_MUL, add=True)
+        yield linear(block.logits_dense, x, self._buffers["logits"], RMSNORM, block.norm)
 
 
 def linear_op(
+    use_dot: bool,
     linear: nn.Module,
     source: Tensor,
     out: Tensor,
@@ -275,13 +280,16 @@ def linear_op(
 ) -> list[int]:
     """The OP of one PackedLinear, from one buffer [slots, stride] to another.
 
+    use_dot: with the processor's dot products; NotImplementedError if it has none for the format.
     add: add to `out` instead of overwriting it. `out` has space for whole blocks.
     """
     assert isinstance(linear, PackedLinear)
     return [
         LINEAR,
         0,
-        linear.format,
+        block_function(linear.format, use_dot),
+        input_kind(linear.format, use_dot),
+        linear.blocks.shape[1],
         linear.blocks.data_ptr(),
         linear.outputs,
         linear.inputs,
@@ -296,55 +304,38 @@ def linear_op(
 
 
 class ManyRows:
-    """Products of many rows at once, as in a prefill, by the function of a decoder's step.
+    """Products of many rows at once, as in a prefill, by the function of a step.
 
-    Every row is computed as in a step, so it does not depend on the rows beside it.
+    Every row is computed as in a step, so it does not depend on the rows beside it. use_dot: with
+    the processor's dot products; a call raises NotImplementedError if it has none for the format.
     """
 
-    def __init__(self, run_ops: Callable, threads: int) -> None:
-        self._run_ops, self._threads = run_ops, threads
+    def __init__(self, threads: int, use_dot: bool) -> None:
+        self._threads, self._use_dot = threads, use_dot
 
     def __call__(self, linear: PackedLinear, x: Tensor) -> Tensor:
         """A linear of x [rows, inputs]; float32 [rows, outputs]."""
-        parts = [_multiply(self._run_ops, linear, part, self._threads) for part in x.split(ROWS)]
+        parts = [self._multiply(linear, part) for part in x.split(ROWS)]
         return parts[0] if len(parts) == 1 else torch.cat(parts)
 
-
-def product(linear: nn.Module, x: Tensor, threads: int, use_dot: bool) -> Tensor:
-    """A PackedLinear of x [rows, inputs] as a step computes it; float32 [rows, outputs].
-
-    NotImplementedError as in CompiledStep.
-    """
-    assert isinstance(linear, PackedLinear)
-    return _multiply(route(linear, use_dot), linear, x, threads)
-
-
-def _multiply(run_ops: Callable, linear: PackedLinear, x: Tensor, threads: int) -> Tensor:
-    rows, inputs = x.shape
-    pool, step_args = thread_pool(threads), np.zeros(1, STEP_ARGS)
-    source = torch.zeros(rows, padded_size(inputs))
-    source[:, :inputs] = x
-    out = torch.empty(rows, padded_size(linear.outputs))
-    scratch = torch.empty(threads, rows * BYTES_OF_INPUT * source.shape[1], dtype=torch.uint8)
-    block_counters = np.zeros(1, np.int64)
-    for name, value in {
-        "threads": threads,
-        "barrier": pool.barrier,
-        "yield_core": yield_core(),
-        "slots": rows,
-        "scratch": scratch.data_ptr(),
-        "scratch_size": scratch.shape[1],
-        "block_counters": block_counters.ctypes.data,
-    }.items():
-        step_args[name] = value
-    ops = np.array([tuple(linear_op(linear, source, out))], OP)
-    pool.run(run_ops, step_args, ops, np.zeros((1, rows), CACHE))
-    return out[:, : linear.outputs]
-
-
-def route(linear: nn.Module, use_dot: bool) -> Callable:
-    """The step's function for a decoder with such linears."""
-    assert isinstance(linear, PackedLinear)
-    if use_dot and not dot_lanes(linear.format):
-        raise NotImplementedError(f"this processor has no dot product for {linear.precision}")
-    return step_function(linear.format, use_dot)
+    def _multiply(self, linear: PackedLinear, x: Tensor) -> Tensor:
+        rows, inputs = x.shape
+        pool, step_args = thread_pool(self._threads), np.zeros(1, STEP_ARGS)
+        source = torch.zeros(rows, padded_size(inputs))
+        source[:, :inputs] = x
+        out = torch.empty(rows, padded_size(linear.outputs))
+        scratch = torch.empty(pool.size, rows * BYTES_OF_INPUT * source.shape[1], dtype=torch.uint8)
+        block_counters = np.zeros(1, np.int64)
+        for name, value in {
+            "threads": pool.size,
+            "barrier": pool.barrier,
+            "yield_core": yield_core(),
+            "slots": rows,
+            "scratch": scratch.data_ptr(),
+            "scratch_size": scratch.shape[1],
+            "block_counters": block_counters.ctypes.data,
+        }.items():
+            step_args[name] = value
+        ops = np.array([tuple(linear_op(self._use_dot, linear, source, out))], OP)
+        pool.run(run_ops, step_args, ops, np.zeros((1, rows), CACHE))
+        return out[:, : linear.outputs]

@@ -119,9 +119,10 @@ class Kernel:
         """A linear of x [rows, inputs], as a step computes it."""
         if not self.compiled:
             return linear(x)
-        from dia_demo.model.compiled_step import product
+        from dia_demo.model.compiled_step import ManyRows
 
-        return product(linear, x, threads, self.use_dot)
+        assert isinstance(linear, PackedLinear)
+        return ManyRows(threads, self.use_dot)(linear, x)
 
     def install(self, dia: Dia, threads: int) -> CpuModel:
         """The model as it runs with this kernel, which built its linears; may compile a step."""

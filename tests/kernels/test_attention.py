@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+
 import pytest
 import torch
 
@@ -25,14 +27,15 @@ SHAPES = [
 def test_attention_is_softmax_of_the_products(heads, width, count, dtype):
     if not linear.can_compile():
         pytest.skip("needs numba")
-    from dia_demo.kernels.attention import attend_bfloat16, attend_float32
+    from dia_demo.kernels.attention import attend_function
 
     torch.manual_seed(0)
     q = torch.randn(heads, width) / width**0.5
     # A guard behind everything written: what is past the end must stay.
     keys, values = torch.randn(2, count, width).to(dtype)
     scores, out = torch.full((heads * count + 1,), 7.0), torch.full((heads * width + 1,), 7.0)
-    attend = attend_float32 if dtype == torch.float32 else attend_bfloat16
+    kind = ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * 8)
+    attend = kind(attend_function(dtype == torch.bfloat16))
     pointers = [tensor.data_ptr() for tensor in (q, keys, values, scores, out)]
     attend(pointers[0], heads, width, pointers[1], pointers[2], count, pointers[3], pointers[4])
     expected = (q.double() @ keys.double().t()).softmax(-1) @ values.double()

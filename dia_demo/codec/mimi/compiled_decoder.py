@@ -17,6 +17,8 @@ from dia_demo.codec.mimi.compiled_weights import CompiledWeights
 from dia_demo.codec.mimi.config import STRIDE
 from dia_demo.codec.mimi.transformer import AttentionCache, rotary_frequencies, rotary_tables
 from dia_demo.codec.mimi.weights import StoredMimi
+from dia_demo.kernels.attention import attend_function
+from dia_demo.kernels.matmul.linear import block_function
 from dia_demo.kernels.mimi_step import (
     ATTENTION,
     ELU,
@@ -149,7 +151,8 @@ class _Program:
             "cos": cos.data_ptr(), "sin": sin.data_ptr(), "filled": state.cache.filled,
             "capacity": kv.shape[3], "kv": kv.data_ptr(), "heads": config.num_attention_heads,
             "head_dim": config.head_dim, "window": config.sliding_window,
-            "scores": self._scores.data_ptr(), "eps": config.norm_eps,
+            "scores": self._scores.data_ptr(), "attend": attend_function(False),
+            "eps": config.norm_eps,
         }  # fmt: skip
         for name, value in values.items():
             args[name] = value
@@ -251,7 +254,9 @@ class _Program:
         merged = out.rows // rows
         self._add(
             LINEAR, out, rows=rows, count=linear.count, x=x.start, x_stride=linear.group * x.stride,
-            out_stride=merged * out.stride, format=linear.packed.format,
+            out_stride=merged * out.stride,
+            compute=block_function(linear.packed.format, False),
+            block_size=linear.packed.blocks.shape[1],
             weights=linear.packed.blocks.data_ptr(), blocks=len(linear.bias) // BLOCK,
             bias=linear.bias.data_ptr(), add=add.new if add else 0, activation=activation,
             **({"active": active.new, "active_stride": merged * active.stride} if active else {}),

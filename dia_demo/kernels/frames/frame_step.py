@@ -10,23 +10,20 @@ A slot is one sequence: a row has a conditional one and, with guidance, an uncon
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import cache
-
 import numpy as np
 from numba import carray
 
-from dia_demo.kernels.attention import attend, rotate, store_kv
+from dia_demo.kernels.attention import rotate, store_kv
 from dia_demo.kernels.decoder_step import LINEAR, OP, add_embedding, linear, rms_norm
 from dia_demo.kernels.frames.drawing import draw_code
 from dia_demo.kernels.intrinsics import (
     barrier_wait,
     bfloat16_at,
+    call,
     float32_at,
     int64_at,
 )
 from dia_demo.kernels.jit import compiled, inlined
-from dia_demo.kernels.packing import FLOAT32
 
 # Addresses and sizes of a part of a frame. Widths are in numbers, strides in bytes; buffers of
 # activations are float32 [slots, stride], padded with zeros to whole blocks.
@@ -36,6 +33,7 @@ FRAME_ARGS = np.dtype(
         for name in (
             "threads barrier yield_core slots rows "
             "width heads kv_heads head_dim "
+            "number_size attend "  # as in STEP_ARGS
             "cos sin "  # 0: queries and keys are not rotated
             # int64 [slots]: the angle of the rotation, the place in the cache and its size.
             "positions lengths capacities "
@@ -65,7 +63,7 @@ FRAME_EMBED, ATTENTION, NORM, START, DRAW = range(LINEAR + 1, LINEAR + 6)
 
 
 @inlined
-def _embed(args, thread_index, is_bf16):
+def _embed(args, thread_index):
     """x = the codes' embeddings, text = those of both streams, for this thread's slots."""
     channels, width, text_width = args.channels, args.width, args.text_width
     tokens = carray(int64_at(args.tokens), (args.slots, 2))
@@ -75,30 +73,30 @@ def _embed(args, thread_index, is_bf16):
         x = carray(float32_at(args.x + slot * args.x_stride), width)
         x[:] = np.float32(0)
         for channel in range(channels):
-            _add_row(is_bf16, tables[channel], codes[slot, channel], x)
+            _add_row(args.number_size, tables[channel], codes[slot, channel], x)
         for stream in range(2):
             place = args.text + (2 * slot + stream) * args.text_stride
             text = carray(float32_at(place), text_width)
             text[:] = np.float32(0)
             if stream == 0 or tokens[slot, 1] != args.text_pad:
-                _add_row(is_bf16, args.text_embeddings, tokens[slot, stream], text)
+                _add_row(args.number_size, args.text_embeddings, tokens[slot, stream], text)
 
 
 @inlined
-def _add_row(is_bf16, table, row, out):
+def _add_row(number_size, table, row, out):
     """Add a row of the embeddings at an address."""
     width = len(out)
-    if is_bf16:
+    if number_size == 2:
         add_embedding(carray(bfloat16_at(table + 2 * width * row), (1, width)), 0, out)
     else:
         add_embedding(carray(float32_at(table + 4 * width * row), (1, width)), 0, out)
 
 
 @inlined
-def _attention(args, thread_index, op, caches, is_bf16):
+def _attention(args, thread_index, op, caches):
     """Attention of this thread's (slot, kv head) pairs, from qkv to attn_out."""
     K, heads, kv_heads = args.head_dim, args.heads, args.kv_heads
-    queries, size = heads // kv_heads, 2 if is_bf16 else 4
+    queries, size = heads // kv_heads, args.number_size
     positions = carray(int64_at(args.positions), args.slots)
     lengths = carray(int64_at(args.lengths), args.slots)
     capacities = carray(int64_at(args.capacities), args.slots)
@@ -118,14 +116,14 @@ def _attention(args, thread_index, op, caches, is_bf16):
         start = size * kv_head * capacities[slot] * K
         keys, values = caches[slot].keys + start, caches[slot].values + start
         _prepare(args, qkv[heads + kv_head], key_norm, position, normed, prepared[0])
-        store_kv(is_bf16, prepared[0], keys + size * length * K)
-        store_kv(is_bf16, qkv[heads + kv_heads + kv_head], values + size * length * K)
+        store_kv(size, prepared[0], keys + size * length * K)
+        store_kv(size, qkv[heads + kv_heads + kv_head], values + size * length * K)
         for query in range(queries):
             head = qkv[kv_head * queries + query]
             _prepare(args, head, query_norm, position, normed, prepared[query])
         out = args.attn_out + slot * args.attn_out_stride + 4 * K * kv_head * queries
         scores = scratch + 4 * (queries + 1) * K
-        attend(is_bf16, scratch, queries, K, keys, values, length + 1, scores, out)
+        call(args.attend, (scratch, queries, K, keys, values, length + 1, scores, out))
 
 
 @inlined
@@ -152,7 +150,7 @@ def _norm(args, thread_index, op):
 
 
 @inlined
-def _next_stage(args, thread_index, op, drawings, is_bf16):
+def _next_stage(args, thread_index, op, drawings):
     """Draw this thread's rows' codes from the logits, and add their embeddings to op.source: the
     input of the next stage. START's op draws nothing, the last DRAW's has no source."""
     uniforms = carray(float32_at(args.uniforms), (args.rows, args.stages))
@@ -173,38 +171,27 @@ def _next_stage(args, thread_index, op, drawings, is_bf16):
                 source = carray(float32_at(op.source + slot * op.source_stride), args.width)
                 for i in range(args.width):
                     x[i] = source[i]
-                _add_row(is_bf16, op.weights, max(code, 0), x)
+                _add_row(args.number_size, op.weights, max(code, 0), x)
 
 
-@cache
-def frame_function(precision: int, use_dot: bool) -> Callable:
-    """The function that every thread of a pool calls for a part of a frame.
+@compiled()
+def run_part(thread_index, frame_args, ops, caches, drawings):
+    """Run one thread's share of a part's operations, with a barrier after each.
 
-    precision, use_dot: as in decoder_step.step_function; linears of INT4 may be INT8.
+    frame_args: FRAME_ARGS [1], its block_counters all 0; ops: FRAME_OP [operations]; caches: CACHE
+    [layers, slots]; drawings: DRAWING [rows].
     """
-    is_bf16 = precision != FLOAT32
-
-    @compiled()
-    def run_part(thread_index, frame_args, ops, caches, drawings):
-        """Run one thread's share of a part's operations, with a barrier after each.
-
-        frame_args: FRAME_ARGS [1], its block_counters all 0; ops: FRAME_OP [operations]; caches:
-        CACHE [layers, slots]; drawings: DRAWING [rows].
-        """
-        args = frame_args[0]
-        for index in range(len(ops)):
-            op = ops[index]
-            if op.kind == LINEAR:
-                counter = args.block_counters + 8 * index
-                linear(args, thread_index, op, counter, precision, use_dot)
-            elif op.kind == ATTENTION:
-                _attention(args, thread_index, op, caches[op.layer], is_bf16)
-            elif op.kind == FRAME_EMBED:
-                _embed(args, thread_index, is_bf16)
-            elif op.kind == NORM:
-                _norm(args, thread_index, op)
-            else:
-                _next_stage(args, thread_index, op, drawings, is_bf16)
-            barrier_wait(args.barrier, args.threads, args.yield_core)
-
-    return run_part
+    args = frame_args[0]
+    for index in range(len(ops)):
+        op = ops[index]
+        if op.kind == LINEAR:
+            linear(args, thread_index, op, args.block_counters + 8 * index)
+        elif op.kind == ATTENTION:
+            _attention(args, thread_index, op, caches[op.layer])
+        elif op.kind == FRAME_EMBED:
+            _embed(args, thread_index)
+        elif op.kind == NORM:
+            _norm(args, thread_index, op)
+        else:
+            _next_stage(args, thread_index, op, drawings)
+        barrier_wait(args.barrier, args.threads, args.yield_core)

@@ -230,14 +230,14 @@ def choose_kernel(config: Dia2Config, precision: str, threads: int) -> Kernel:
 
 def _cases(config: Dia2Config, kernel: Kernel, precision: str, threads: int) -> list[Case]:
     """A linear of the model's width with every number of CHECKED_ROWS."""
-    from dia_demo.model.dia2.compiled_frames.part import FrameRows
+    from dia_demo.model.compiled_step import ManyRows
 
     generator = torch.Generator().manual_seed(0)
     outputs = min(2 * config.decoder.intermediate_size, CHECKED_OUTPUTS)
     weight = torch.randn(outputs, config.decoder.hidden_size, generator=generator)
     x = torch.randn(max(CHECKED_ROWS), weight.shape[1], generator=generator)
     linear = PackedLinear.from_weight(weight, precision)
-    multiply = FrameRows(linear, threads, kernel.use_dot)
+    multiply = ManyRows(threads, kernel.use_dot)
     expected = x.double() @ linear.dense(torch.float32).double().t()
     return [
         Case(partial(multiply, linear, x[:rows]), expected[:rows], LARGEST_ERROR[precision])

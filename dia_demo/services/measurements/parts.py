@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from dia_demo.kernels.decoder_step import CACHE
 from dia_demo.kernels.frames.drawing import DRAWING, draw_codes, scratch_bytes
 from dia_demo.model.dia2.compiled_frames.model import CompiledDia2
-from dia_demo.model.dia2.compiled_frames.part import FramePart, linear
+from dia_demo.model.dia2.compiled_frames.part import FramePart
 from dia_demo.model.dia2.config import GUIDANCE_TOP
 from dia_demo.model.packed_linear import PackedLinear
 from dia_demo.services.measurements.types import FrameSplit
@@ -111,10 +111,10 @@ def weights_per_ms(model: CompiledDia2, slots: int, threads: int) -> float:
     assert isinstance(wo, PackedLinear)
     outputs = min(CACHED_OUTPUTS * threads, len(wo.blocks) * 64)
     few = PackedLinear(wo.blocks[: outputs // 64].clone(), wo.precision, outputs, wo.inputs)
-    part = FramePart(few, threads, model.depth_part.use_dot, eps=1.0)
+    part = FramePart(threads, model.depth_part.use_dot, number_size=4, eps=1.0)
     part.make_buffers(slots, {"source": few.inputs, "out": outputs}, 8 * slots * few.inputs)
     part.buffers["source"].normal_()
-    ops = [linear(few, part.buffers["source"], part.buffers["out"])] * RUNS
+    ops = [part.linear(few, part.buffers["source"], part.buffers["out"])] * RUNS
     part.set_program(iter(ops))
     none = np.zeros((1, slots), CACHE), np.zeros(0, DRAWING)
     return RUNS * outputs * few.inputs / _best_ms(lambda: part.run(*none))

@@ -8,15 +8,15 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from dia_demo.kernels.decoder_step import CACHE, RMSNORM, SILU_MUL
+from dia_demo.kernels.decoder_step import CACHE, RMSNORM
 from dia_demo.kernels.frames.drawing import DRAWING, scratch_bytes
 from dia_demo.kernels.frames.frame_step import ATTENTION, DRAW, FRAME_EMBED, NORM, START
 from dia_demo.kernels.packing import padded_size
 from dia_demo.model.compiled_step import BYTES_OF_INPUT
-from dia_demo.model.dia2.compiled_frames.part import FramePart, frame_op, linear
+from dia_demo.model.dia2.compiled_frames.part import FramePart, frame_op
 from dia_demo.model.dia2.config import GUIDANCE_TOP, Dia2Config
 from dia_demo.model.dia2.interface import Drawing
-from dia_demo.model.dia2.network import Depth, Mlp, Temporal
+from dia_demo.model.dia2.network import Depth, Temporal
 from dia_demo.model.dia2.torch_model import StepCache
 from dia_demo.model.layers import RMSNorm, Rotary
 
@@ -28,7 +28,7 @@ class TemporalPart(FramePart):
 
     def __init__(self, temporal: Temporal, config: Dia2Config, threads: int, use_dot: bool) -> None:
         d = config.decoder
-        super().__init__(temporal.layers[0].mlp.wo, threads, use_dot, d.norm_eps)
+        super().__init__(threads, use_dot, _number_size(temporal.audio_embeds[0]), d.norm_eps)
         self._temporal, self._config = temporal, config
         tables = [table_address(table) for table in temporal.audio_embeds]
         text = temporal.text_embed
@@ -122,17 +122,17 @@ class TemporalPart(FramePart):
         embed = temporal.text_embed
         second = text[:, text.shape[1] // 2 :]
         yield frame_op(FRAME_EMBED)
-        yield linear(embed.main_proj, text, x, add=True)
-        yield linear(embed.second_proj, second, x, add=True)
+        yield self.linear(embed.main_proj, text, x, add=True)
+        yield self.linear(embed.second_proj, second, x, add=True)
         for index, layer in enumerate(temporal.layers):
             attn, qkv = layer.attn, buffers["qkv"]
-            yield linear(attn.qkv_proj, x, qkv, RMSNORM, layer.pre_norm)
+            yield self.linear(attn.qkv_proj, x, qkv, RMSNORM, layer.pre_norm)
             yield attention_op(index, attn.q_norm, attn.k_norm)
-            yield linear(attn.o_proj, buffers["attn_out"], x, add=True)
-            yield from mlp_ops(layer.mlp, x, buffers["gate"], layer.post_norm)
+            yield self.linear(attn.o_proj, buffers["attn_out"], x, add=True)
+            yield from self.mlp(layer.mlp, x, buffers["gate"], layer.post_norm)
         yield norm_op(temporal.norm, x, state)
-        yield linear(temporal.action_head, state, buffers["action"])
-        yield linear(temporal.cb0_head, state, buffers["first"])
+        yield self.linear(temporal.action_head, state, buffers["action"])
+        yield self.linear(temporal.cb0_head, state, buffers["first"])
 
 
 class DepthPart(FramePart):
@@ -140,7 +140,8 @@ class DepthPart(FramePart):
 
     def __init__(self, depth: Depth, config: Dia2Config, threads: int, use_dot: bool) -> None:
         shape = config.depth
-        super().__init__(depth.layers[0].mlp.wo, threads, use_dot, config.decoder.norm_eps)
+        number_size = _number_size(depth.audio_embeds[0])
+        super().__init__(threads, use_dot, number_size, config.decoder.norm_eps)
         self._depth, self._config = depth, config
         rotary: Rotary | None = depth.rotary
         self.set(
@@ -247,16 +248,16 @@ class DepthPart(FramePart):
         x, state = buffers["x"], buffers["state"]
         inputs = [buffers[f"in{name}"] for name in schedule]
         for name, module in depth.depformer_in.items():  # The same for all stages of a set.
-            yield linear(module, state, buffers[f"in{name}"])
+            yield self.linear(module, state, buffers[f"in{name}"])
         yield self._input_op(START, 0, inputs[0])
         for stage in range(self._config.stages):
             for index, layer in enumerate(depth.layers):
                 attn, name = layer.self_attention, str(schedule[stage])
-                yield linear(attn.in_proj[name], x, buffers["qkv"], RMSNORM, layer.pre_norm)
+                yield self.linear(attn.in_proj[name], x, buffers["qkv"], RMSNORM, layer.pre_norm)
                 yield attention_op(index, attn.q_norm, attn.k_norm, stage)
-                yield linear(attn.out_proj[name], buffers["attn_out"], x, add=True)
-                yield from mlp_ops(layer.mlp, x, buffers["gate"], layer.post_norm)
-            yield linear(depth.logits[stage], x, buffers["logits"], RMSNORM, depth.norm)
+                yield self.linear(attn.out_proj[name], buffers["attn_out"], x, add=True)
+                yield from self.mlp(layer.mlp, x, buffers["gate"], layer.post_norm)
+            yield self.linear(depth.logits[stage], x, buffers["logits"], RMSNORM, depth.norm)
             if stage + 1 < self._config.stages:
                 yield self._input_op(DRAW, stage, inputs[stage + 1], stage + 1)
             else:
@@ -273,16 +274,16 @@ class DepthPart(FramePart):
         )
 
 
+def _number_size(table: nn.Module) -> int:
+    """Bytes of a number of an embedding."""
+    assert isinstance(table, nn.Embedding)
+    return table.weight.element_size()
+
+
 def table_address(table: nn.Module) -> int:
     """Of the rows of an embedding."""
     assert isinstance(table, nn.Embedding)
     return table.weight.data_ptr()
-
-
-def mlp_ops(mlp: Mlp, x: Tensor, gate: Tensor, norm: RMSNorm) -> Iterator[np.ndarray]:
-    """x += the MLP of x, normed; `gate` is a buffer of its inner width."""
-    yield linear(mlp.wi, x, gate, RMSNORM, norm)
-    yield linear(mlp.wo, gate, x, SILU_MUL, add=True)
 
 
 def attention_op(layer: int, query: RMSNorm, key: RMSNorm, position: int = -1) -> np.ndarray:

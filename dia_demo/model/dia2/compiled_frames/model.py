@@ -9,8 +9,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from dia_demo.model.compiled_step import ManyRows
 from dia_demo.model.dia2.compiled_frames.both_parts import DepthPart, TemporalPart
-from dia_demo.model.dia2.compiled_frames.part import FrameRows
 from dia_demo.model.dia2.drawing import NOT_FINITE
 from dia_demo.model.dia2.interface import Drawing
 from dia_demo.model.dia2.network import Dia2
@@ -34,7 +34,7 @@ class CompiledDia2(TorchDia2):
         self._lock = threading.Lock()
         parts = (network.transformer, self.temporal_part), (network.depformer, self.depth_part)
         for modules, part in parts:
-            many_rows = FrameRows(part.like, threads, part.use_dot)
+            many_rows = ManyRows(threads, part.use_dot)
             for module in modules.modules():
                 if isinstance(module, PackedLinear):
                     module.many_rows = many_rows

@@ -8,15 +8,14 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from dia_demo.kernels.decoder_step import CACHE, NONE
-from dia_demo.kernels.frames.drawing import DRAWING
-from dia_demo.kernels.frames.frame_step import FRAME_ARGS, FRAME_OP, frame_function
-from dia_demo.kernels.llvm_simd import dot_lanes
+from dia_demo.kernels.attention import attend_function
+from dia_demo.kernels.decoder_step import NONE, RMSNORM, SILU_MUL
+from dia_demo.kernels.frames.frame_step import FRAME_ARGS, FRAME_OP, run_part
 from dia_demo.kernels.packing import padded_size
 from dia_demo.kernels.thread_pool import thread_pool, yield_core
-from dia_demo.model.compiled_step import BYTES_OF_INPUT, ROWS, linear_op
+from dia_demo.model.compiled_step import linear_op
+from dia_demo.model.dia2.network import Mlp
 from dia_demo.model.layers import RMSNorm
-from dia_demo.model.packed_linear import PackedLinear
 
 PAGE = 4096
 
@@ -24,15 +23,12 @@ PAGE = 4096
 class FramePart:
     """One part of a frame: its arguments, operations and buffers for the rows that are bound.
 
-    like: one of its linears, which have its format. buffers: float32 [slots, stride] by name.
+    use_dot: with the processor's dot products. number_size: bytes of a number of the embeddings,
+    keys and values, 2 or 4. buffers: float32 [slots, stride] by name.
     """
 
-    def __init__(self, like: nn.Module, threads: int, use_dot: bool, eps: float) -> None:
-        assert isinstance(like, PackedLinear)
-        if use_dot and not dot_lanes(like.format):
-            raise NotImplementedError(f"this processor has no dot product for {like.precision}")
-        self.like, self.use_dot = like, use_dot
-        self._function = frame_function(like.format, use_dot)
+    def __init__(self, threads: int, use_dot: bool, number_size: int, eps: float) -> None:
+        self.use_dot = use_dot
         self._pool = thread_pool(threads)
         self._args = np.zeros(1, FRAME_ARGS)
         self._ops = np.zeros(0, FRAME_OP)
@@ -40,7 +36,14 @@ class FramePart:
         self._scratch = torch.empty(0)
         self._arrays: dict[str, np.ndarray] = {}
         self.buffers: dict[str, Tensor] = {}
-        self.set(threads=threads, barrier=self._pool.barrier, yield_core=yield_core(), eps=eps)
+        self.set(
+            threads=threads,
+            barrier=self._pool.barrier,
+            yield_core=yield_core(),
+            number_size=number_size,
+            attend=attend_function(number_size == 2),
+            eps=eps,
+        )
 
     def set(self, **fields: float) -> None:
         """Set arguments."""
@@ -64,6 +67,25 @@ class FramePart:
         self._scratch = torch.zeros(self._pool.size, scratch, dtype=torch.uint8)
         self.set(slots=slots, scratch=self._scratch.data_ptr(), scratch_size=scratch)
 
+    def linear(
+        self,
+        module: nn.Module,
+        source: Tensor,
+        out: Tensor,
+        prologue: int = NONE,
+        norm: RMSNorm | None = None,
+        add: bool = False,
+    ) -> np.ndarray:
+        """The FRAME_OP [1] of a PackedLinear, as `linear_op`."""
+        op = frame_op(0)
+        op[0] = (*linear_op(self.use_dot, module, source, out, prologue, norm, add), -1, 0, 0)
+        return op
+
+    def mlp(self, mlp: Mlp, x: Tensor, gate: Tensor, norm: RMSNorm) -> Iterator[np.ndarray]:
+        """x += the MLP of x, normed; `gate` is a buffer of its inner width."""
+        yield self.linear(mlp.wi, x, gate, RMSNORM, norm)
+        yield self.linear(mlp.wo, gate, x, SILU_MUL, add=True)
+
     def set_program(self, ops: Iterator[np.ndarray]) -> None:
         """The operations, in order."""
         self._ops = np.concatenate(list(ops))
@@ -73,7 +95,7 @@ class FramePart:
     def run(self, caches: np.ndarray, drawings: np.ndarray) -> None:
         """All operations, by all threads."""
         self._counters.fill(0)
-        self._pool.run(self._function, self._args, self._ops, caches, drawings)
+        self._pool.run(run_part, self._args, self._ops, caches, drawings)
 
 
 def frame_op(kind: int, **fields: int) -> np.ndarray:
@@ -83,43 +105,3 @@ def frame_op(kind: int, **fields: int) -> np.ndarray:
     for name, value in fields.items():
         op[name] = value
     return op
-
-
-def linear(
-    module: nn.Module,
-    source: Tensor,
-    out: Tensor,
-    prologue: int = NONE,
-    norm: RMSNorm | None = None,
-    add: bool = False,
-) -> np.ndarray:
-    """The FRAME_OP [1] of a PackedLinear, as `linear_op`."""
-    op = frame_op(0)
-    fields = linear_op(module, source, out, prologue, norm, add)
-    op[0] = (*fields, -1, 0, 0)
-    return op
-
-
-class FrameRows:
-    """Products of many rows at once, as in a voice prompt, by the function of a part.
-
-    like: a linear of the part. Every row is computed as in a step, so it does not depend on the
-    rows beside it.
-    """
-
-    def __init__(self, like: nn.Module, threads: int, use_dot: bool) -> None:
-        self._like, self._threads, self._use_dot = like, threads, use_dot
-
-    def __call__(self, module: PackedLinear, x: Tensor) -> Tensor:
-        """A linear of x [rows, inputs]; float32 [rows, outputs]."""
-        return torch.cat([self._multiply(module, part) for part in x.split(ROWS)])
-
-    def _multiply(self, module: PackedLinear, x: Tensor) -> Tensor:
-        part = FramePart(self._like, self._threads, self._use_dot, eps=1.0)
-        scratch = len(x) * BYTES_OF_INPUT * padded_size(module.inputs)
-        part.make_buffers(len(x), {"source": module.inputs, "out": module.outputs}, scratch)
-        source, out = part.buffers["source"], part.buffers["out"]
-        source[:, : module.inputs] = x
-        part.set_program(iter([linear(module, source, out)]))
-        part.run(np.zeros((1, len(x)), CACHE), np.zeros(0, DRAWING))
-        return out[:, : module.outputs]
