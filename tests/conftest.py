@@ -13,6 +13,9 @@ from pathlib import Path
 # First of all: DIA_CPU takes effect when the package is imported, before torch is.
 import dia_demo  # noqa: F401
 
+# Before gradio is imported, so that it writes no stubs.
+import dia_demo.ui  # noqa: F401
+
 # isort: split
 import pytest
 import torch

@@ -1,5 +1,7 @@
 """All that relies on the internals of gradio; requirements.txt pins its version.
 
+Only what must come before its import is elsewhere, in dia_demo/ui/__init__.py.
+
 - `Page` overrides how a call's arguments are checked and described.
 - `SharedSession` and `SessionStore` replace its sessions, which cost 0.3 MB each.
 - `WakingQueue` replaces its queue, which looks for events a thousand times a second.

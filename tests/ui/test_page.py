@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import re
 
 import gradio as gr
@@ -52,6 +53,14 @@ def test_the_page_says_what_files_begin_with(notice):
     shown = build_ui(Synthesis(Settings(notice=notice)))
     texts = [block.value for block in shown.blocks.values() if isinstance(block, gr.HTML)]
     assert any("Takes begin with" in str(text) for text in texts) == (notice is not Notice.OFF)
+
+
+def test_gradio_writes_no_stubs_of_components(tmp_path, monkeypatch):
+    source = tmp_path / "own_component.py"
+    source.write_text("import gradio as gr\n\nclass Own(gr.HTML):\n    EVENTS = ['change']\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    importlib.import_module("own_component")
+    assert list(tmp_path.glob("own_component.*")) == [source]
 
 
 @pytest.mark.parametrize("value", ["on", "off"])
