@@ -35,10 +35,11 @@ class Sampler:
     def __init__(
         self, params: Sequence[GenerationParams], branches: Sequence[int], decoder: DecoderConfig
     ) -> None:
-        from dia_demo.kernels.sampling import sample
+        from dia_demo.kernels.sampling import sample, scratch_bytes
 
         self._sample = sample
         self._slots = slots(branches)
+        self._scratch = np.zeros(scratch_bytes(decoder.vocab_size), np.uint8)
         self._parameters = (
             _float32(row.temperature for row in params),
             _float32(row.cfg_scale for row in params),
@@ -46,6 +47,7 @@ class Sampler:
             np.array([row.top_k for row in params], np.int64),
             decoder.eos,
             decoder.vocab_size,
+            self._scratch.ctypes.data,
         )
         self._codes = np.empty((len(params), decoder.num_channels), np.int64)
 

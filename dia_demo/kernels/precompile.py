@@ -97,7 +97,7 @@ def kernels(precision: str) -> list[Callable[[], object]]:
     rows_of_floats, rows_of_bits = np.zeros((1, 1), np.float32), np.zeros((1, 1), np.uint16)
     codes = np.zeros((1, 1), np.int64)
     step = (0, np.zeros(1, STEP_ARGS), np.zeros(0, OP), np.zeros((1, 1), CACHE))
-    sampled = (0, 0, ints, ints, rows_of_floats, floats, floats, floats, ints, 0, 0, codes)
+    sampled = (0, 0, ints, ints, rows_of_floats, floats, floats, floats, ints, 0, 0, 0, codes)
     return [
         partial(_compile, run_ops, step),
         partial(attend_function, form != packing.FLOAT32),

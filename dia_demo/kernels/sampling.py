@@ -11,10 +11,15 @@ from __future__ import annotations
 import numpy as np
 from numba import carray
 
-from dia_demo.kernels.intrinsics import float32_at
+from dia_demo.kernels.intrinsics import float32_at, int64_at
 from dia_demo.kernels.jit import compiled, inlined
 
 INT, ZERO, HALF = np.int32, np.float32(0), np.float32(0.5)
+
+
+def scratch_bytes(vocabulary: int) -> int:
+    """Of one code after another: three float32 and two int64 for each, and for two more."""
+    return 28 * (vocabulary + 2)
 
 
 @inlined
@@ -33,6 +38,15 @@ def _count_from(numbers, limit):
     for i in range(len(numbers)):
         count += INT(numbers[i] >= limit)
     return count
+
+
+@inlined
+def _is_highest(numbers, place):
+    """Whether the number there is more than all before it."""
+    count = INT(0)
+    for i in range(place):
+        count += INT(numbers[i] >= numbers[place])
+    return count == 0
 
 
 @inlined
@@ -124,19 +138,22 @@ def draw_place(scores, count, temperature, top_p, uniform):
 @compiled()
 def sample(
     logits, slot_bytes, cond, uncond, uniforms, temperature, cfg_scale, top_p, top_k, eos,
-    vocabulary, out,
+    vocabulary, scratch, out,
 ):  # fmt: skip
     """out [R, C] = the next codes, int64; -1 in a row whose logits are not all finite.
 
     logits: the address of float32 [slots, C, V], with `slot_bytes` from slot to slot. cond and
     uncond: each row's slots, int64 [R]. uniforms: float32 [R, C]. temperature (0: take the most
-    likely code), cfg_scale and top_p: float32 [R]. top_k: int64 [R].
+    likely code), cfg_scale and top_p: float32 [R]. top_k: int64 [R]. scratch: the address of
+    `scratch_bytes`, zeros at first, so that no place is ever an address beyond the logits.
     """
     rows, channels = out.shape
-    guided = np.empty(vocabulary, np.float32)
-    keys, sorted_keys = np.empty((2, vocabulary), np.float32)
-    # Zeros, so that no place is ever an address beyond the logits.
-    codes, sorted_codes = np.zeros((2, vocabulary + 1), np.int64)
+    space = vocabulary + 2
+    codes = carray(int64_at(scratch), space)
+    sorted_codes = carray(int64_at(scratch + 8 * space), space)
+    guided = carray(float32_at(scratch + 16 * space), vocabulary)
+    keys = carray(float32_at(scratch + 20 * space), vocabulary)
+    sorted_keys = carray(float32_at(scratch + 24 * space), vocabulary)
     for row in range(rows):
         scale = cfg_scale[row]
         for channel in range(channels):
@@ -150,7 +167,7 @@ def sample(
                 guided[code] = own[code] + scale * (own[code] - other[code])
             limit = eos + 1 if channel == 0 else eos
             eligible = vocabulary if scale != 0 else limit
-            if scale == 0 and channel == 0 and guided[:limit].argmax() != eos:
+            if scale == 0 and channel == 0 and not _is_highest(guided, eos):
                 eligible -= 1  # EOS, the last of them.
             kept = min(top_k[row], eligible)
             _top(guided[:eligible], kept, codes)

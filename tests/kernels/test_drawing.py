@@ -8,7 +8,8 @@ import torch
 
 pytest.importorskip("numba")
 
-from dia_demo.kernels.frames.drawing import DRAWING, NOT_FINITE, draw_codes, scratch_bytes
+from dia_demo.kernels.frames.drawing import DRAWING, NOT_FINITE, draw_codes
+from dia_demo.kernels.sampling import scratch_bytes
 
 pytestmark = pytest.mark.processor
 

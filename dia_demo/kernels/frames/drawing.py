@@ -25,13 +25,6 @@ DRAWING = np.dtype(
 NOT_FINITE = -1
 # More than every cumulative probability: Dia2 has no top p.
 ALL = np.float32(2)
-# Bytes of scratch for each code: three float32 and two int64.
-SCRATCH = 28
-
-
-def scratch_bytes(vocabulary: int) -> int:
-    """Scratch of `draw_code`."""
-    return SCRATCH * (vocabulary + 2)
 
 
 @inlined

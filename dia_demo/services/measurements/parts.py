@@ -12,7 +12,8 @@ import torch
 from torch import Tensor, nn
 
 from dia_demo.kernels.decoder_step import CACHE
-from dia_demo.kernels.frames.drawing import DRAWING, draw_codes, scratch_bytes
+from dia_demo.kernels.frames.drawing import DRAWING, draw_codes
+from dia_demo.kernels.sampling import scratch_bytes
 from dia_demo.model.dia2.compiled_frames.model import CompiledDia2
 from dia_demo.model.dia2.compiled_frames.part import FramePart
 from dia_demo.model.dia2.config import GUIDANCE_TOP

@@ -9,9 +9,10 @@ import torch
 from torch import Tensor, nn
 
 from dia_demo.kernels.decoder_step import CACHE, RMSNORM
-from dia_demo.kernels.frames.drawing import DRAWING, scratch_bytes
+from dia_demo.kernels.frames.drawing import DRAWING
 from dia_demo.kernels.frames.frame_step import ATTENTION, DRAW, FRAME_EMBED, NORM, START
 from dia_demo.kernels.packing import padded_size
+from dia_demo.kernels.sampling import scratch_bytes
 from dia_demo.model.compiled_step import BYTES_OF_INPUT
 from dia_demo.model.dia2.compiled_frames.part import FramePart, frame_op
 from dia_demo.model.dia2.config import GUIDANCE_TOP, Dia2Config
