@@ -199,7 +199,7 @@ AMOUNTS = [
     ("20-30%", "twenty to thirty percent"),
     ("1-2 tsp", "one to two teaspoons"),
     ("Q&A at 4pm EST", "Q and A at four P M E S T"),
-    ("GDP grew 2.5% YoY", "G D P grew two point five percent YoY"),
+    ("GDP grew 2.5% YoY", "G D P grew two point five percent year over year"),
     ("B2B SaaS", "B two B sass"),
     ("50 kr", "fifty kroner"),
     ("kr 2,50", "two kroner and fifty øre"),

@@ -90,12 +90,12 @@ _NAMED_BY_NUMBER = re.compile(
 _LIFE = {"c": "circa", "b": "born", "d": "died", "r": "ruled", "fl": "flourished"}
 _UNDOTTED = {
     "w/": "with", "w/o": "without", "w/out": "without", "w/in": "within", "b/c": "because",
-    "b/w": "between", "c/o": "care of", "vs": "versus", "thru": "through",
-    "approx": "approximately",
+    "b/w": "between", "c/o": "care of", "n/a": "NA", "a/c": "AC", "vs": "versus",
+    "thru": "through", "approx": "approximately",
     "et al": "and others", "dept": "department", "govt": "government", "incl": "including",
     "Ltd": "Limited", "Inc": "Incorporated", "thx": "thanks", "Thx": "Thanks", "pls": "please",
     "Pls": "Please", "plz": "please", "Plz": "Please", "ppl": "people", "gr8": "great",
-    "Gr8": "Great", "l8r": "later",
+    "Gr8": "Great", "l8r": "later", "nvm": "never mind", "Ctrl": "Control", "Cmd": "Command",
 }  # fmt: skip
 _STATES = {
     "AL": "Alabama", "AK": "Alaska", "AZ": "Arizona", "AR": "Arkansas", "CA": "California",
@@ -165,8 +165,9 @@ def _number_sign(match: re.Match, _: Reader) -> str:
     return match[0] if is_answer else "number "
 
 
-def _undotted_abbreviation(match: re.Match, _: Reader) -> str:
-    return _UNDOTTED[match[0]]
+def _undotted_abbreviation(match: re.Match, reader: Reader) -> str:
+    words = _UNDOTTED[match[0]]
+    return reader.letters(words) if words.isupper() else words
 
 
 def _dotted_letters(match: re.Match, reader: Reader) -> str:
@@ -271,8 +272,9 @@ RULES: tuple[Rule, ...] = (
         _dotted_abbreviation,
     ),
     rule(
-        r"(?<![\w/])(?:(?:w/out|w/in|w/|b/c|b/w|c/o)(?=[ \t])|w/o(?![\w/]))"
-        r"|\b(?:vs|thru|approx|et al|dept|govt|incl|Ltd|Inc|[Tt]hx|[Pp]l[sz]|ppl|[Gg]r8|l8r)\b",
+        r"(?<![\w/])(?:(?:w/out|w/in|w/|b/c|b/w|c/o)(?=[ \t])|(?:w/o|n/a|a/c)(?![\w/]))"
+        r"|\b(?:vs|thru|approx|et al|dept|govt|incl|Ltd|Inc|[Tt]hx|[Pp]l[sz]|ppl|[Gg]r8|l8r|nvm"
+        r"|Ctrl|Cmd)\b",
         _undotted_abbreviation,
     ),
     rule(

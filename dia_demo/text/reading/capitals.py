@@ -59,6 +59,7 @@ _SPELLED_BEHIND = {
     "SAT": r"[ \t](?:scores?|test|prep)\b",
     "LED": r"[ \t](?:lights?|lamps?|bulbs?|strips?|screens?|displays?|tv|TV|lighting|panels?)\b",
     "OR": r"[ \t](?:nurse|room)\b",
+    "AM": r"[ \t](?:radio|stations?|band|dial|broadcasts?|frequenc(?:y|ies))\b",
     "AD": r"[ \t]\d", "MA": r"[ \t](?:in|degree)\b", "PA": r"[ \t](?:system)\b",
 }  # fmt: skip
 # Where either is possible, the person is told.
@@ -240,6 +241,7 @@ _MIXED_WORDS = {
     "MPhil": "em fill", "WiFi": "Wi-Fi", "eSIM": "e sim", "VoIP": "voyp", "SaaS": "sass",
     "macOS": "mac OS", "iPadOS": "iPad OS", "watchOS": "watch OS", "MySQL": "my SQL",
     "NoSQL": "no SQL", "PostgreSQL": "postgres SQL", "JavaScript": "Java Script",
+    "YoY": "year over year", "QoQ": "quarter over quarter", "MoM": "month over month",
     "YouTube": "You Tube", "GitHub": "Git Hub", "LaTeX": "lay tech", "eBay": "e bay",
 }  # fmt: skip
 
@@ -254,6 +256,7 @@ def _mixed_case(match: re.Match, reader: Reader) -> str:
 _SMALL_INITIALISMS = (
     "html|css|sql|usb|url|pdf|api|gps|dvd|tv|fbi|cia|nba|nfl|bbc|cnn|dna|atm|ceo|faq|diy|vip|suv"
     "|ufo|gpu|cpu|ssd|http|https|xml|csv|png|php|aws|vpn|dj|fyi|btw|omg|lgbt|ngo|hiv"
+    "|brb|idk|idc|tbh|imo|imho|asap|rsvp|smh|ngl|lmao"
 )
 # What is told apart by letters.
 _LETTERED = "|".join(rf"(?<=\b[{noun[0].upper()}{noun[0]}]{noun[1:]} )" for noun in LETTERED)

@@ -73,6 +73,19 @@ def _heart(match: re.Match, reader: Reader) -> str:
     return match[0]
 
 
+def _age(match: re.Match, _: Reader) -> str:
+    """A 5yo boy, but: he is 5yo."""
+    alone = re.match(r"[ \t]*(?:[^\w \t]|$|(?:and|or|but|now|when|today|in)\b)", text_after(match))
+    said_of = re.search(
+        r"\b(?:is|are|was|were|am|be|[a-z]+'(?:s|re|m)|turn(?:s|ed|ing)?)[ \t]"
+        r"(?:only |just |about |now )?(\d+)$",
+        text_before(match),
+        re.IGNORECASE,
+    )
+    years = alone and said_of and said_of[1] != "1"
+    return " years old" if years else " year old"
+
+
 def _censored_word(match: re.Match, reader: Reader) -> str:
     """f**k, sh*t: the sound that stands for such a word, with its ending."""
     ending = match["end"] or next((e for e in ("ing", "er", "ed") if match[0].endswith(e)), "")
@@ -94,10 +107,11 @@ FIRST_RULES: tuple[Rule, ...] = (
     rule(r"<3(?!\w|[.,]\d|[ \t]?%|[ \t](?:[a-z]+s|per|cm|km|kg)\b)", _heart),
     # Two ages, an age, two ordinals: 16/17-year-olds, 5yo, the 1st/2nd.
     rule(r"(?<=\d\d)/(?=\d\d[ -]years?[ -]old)", word(" or ")),
-    rule(r"(?<=\d)[ -]?(?:yo(?![\w-])|y/o\b|y\.o\.)", word(" year old")),
+    rule(r"(?<=\d)[ -]?(?:yo(?![\w-])|y/o\b|y\.o\.)", _age),
     rule(r"(?<=\d(?:st|nd|rd|th))/(?=\d{1,3}(?:st|nd|rd|th)\b)", word(" or ")),
     rule(r"(?<=\d)\*(?=[ \t-]?(?:hotel|resort|review|rating|restaurant)s?\b)", word(" star")),
-    rule(r"(?<=\d)\*\*?(?=\d)", word(" times ")),
+    rule(r"(?<=\d)\*\*(?=\d)", word(" to the power of ")),
+    rule(r"(?<=\d)\*(?=\d)", word(" times ")),
     rule(r"√[ \t]?\(?(?=[\w])", word("square root of ")),
     rule(
         r"(?:(?<=\b[Aa] )([B-D])|(?<=\b[Aa]n )(A))-(?=\s|[.,!?;)]|$)",
@@ -115,5 +129,8 @@ RULES: tuple[Rule, ...] = (
     rule(r"(?:->|=>|§§|==|[→|•·&@=×÷±≈%∞π§¶µμΔΩ√∛‰∑∈∴≡∝≅∼↔⇒αβγδθλσφωε])", _sign),
     rule(r"~(?=\w)", word("about ")),
     rule(r"(?<=[A-Za-z]\.)/(?=[A-Z])", word(" or ")),
+    rule(r"(?<=[^\s\]])[ \t]+/[ \t]+(?=[^\s\[])", word(", ")),
+    # Of an abbreviation: Ms. D., but
+    rule(r"(?<=[A-Za-z])\.(?=[,;])", word("")),
     rule(r"[\\^_*`{}©®™<>$€£¥₹~¬¦†‡№º♥❤☆★]|(?<=[ \t])#(?=[ \t])", word("")),
 )

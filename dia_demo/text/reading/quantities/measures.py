@@ -26,10 +26,10 @@ from dia_demo.text.reading.tables.units import DENOMINATORS, STANDALONE, UNITS, 
 
 _UNIT = any_of(UNITS)
 _PER = any_of(DENOMINATORS)
-_BEFORE = r"(?<![\w.,/])"
+_BEFORE = r"(?:(?<![\w.,/])|(?<=[KMGT]B/))"
 _DECIMAL_COMMA = r"\d{1,6},\d{1,2}(?![\d,])"
 _AMOUNT = rf"{_DECIMAL_COMMA}|{NUMBER}"
-_END = r"(?![\w/²³⁻'])"
+_END = r"(?![\w²³⁻']|/(?!\d+[ ]?[KMGT]B\b))"
 # What "mm" is a unit after. Elsewhere it is an interjection, as in "mm-hmm".
 _MILLIMETERS_AFTER = re.compile(
     rf"\b(?:{any_of(COUNT_WORDS)}|one|half|in|into|to|from|of|per"
@@ -88,6 +88,9 @@ _LETTERED = re.compile(
 )
 _TEMPERATURE_AHEAD = re.compile(
     r"\b(?:at|to|below|above|around|about|minus|reached|hit|it is|it was|it's)[ \t]$", re.IGNORECASE
+)
+_TEMPERATURE_BEHIND = re.compile(
+    r"[ \t](?:to|and|or)[ \t](?:minus )?\d{1,3}(?:\.\d)?[ \t]?°?[FC]\b"
 )
 
 
@@ -254,10 +257,13 @@ def _is_race(match: re.Match) -> bool:
 
 
 def _degrees(match: re.Match, _: Reader) -> str:
-    """350 F, 98.6 F; with fewer digits only where a temperature is said: "at 20 C"."""
-    scale = "Fahrenheit" if match[3] == "F" else "Celsius"
+    """350 F, 98.6 F; with fewer digits only where a temperature is said: "at 20 C", "-5C"."""
+    scale = "Fahrenheit" if match["scale"] == "F" else "Celsius"
     is_long = len(match["high"]) > 2 and not _LETTERED.search(text_before(match))
-    if not is_long and not _TEMPERATURE_AHEAD.search(text_before(match)):
+    is_said = _TEMPERATURE_AHEAD.search(text_before(match)) or _TEMPERATURE_BEHIND.match(
+        text_after(match)
+    )
+    if not (is_long or is_said):
         return match[0]
     low = f"{cardinal(match['low'])} to " if match["low"] else ""
     return f"{low}{cardinal(match['high'])} degrees {scale}"
@@ -272,7 +278,8 @@ RULES: tuple[Rule, ...] = (
     ),
     rule(
         r"(?<![\w.,/$£€-])(?:(?P<low>\d{2,3})[ \t]?[FC]?[ \t]?-[ \t]?)?"
-        r"(?P<high>\d{2,3}(?:\.\d)?)[ \t]?([FC])(?![\w+#'-]|[ \t]?[.]\w|[ \t][A-Z][a-z])",
+        r"(?P<high>\d{2,3}(?:\.\d)?|\d\.\d|(?<=minus )\d)[ \t]?(?P<scale>[FC])"
+        r"(?![\w+#'-]|[ \t]?[.]\w|[ \t][A-Z][a-z])",
         _degrees,
     ),
     rule(
@@ -290,6 +297,11 @@ RULES: tuple[Rule, ...] = (
     rule(
         r"(?<![\w.,])(\d{1,2})[ \t]?ft\.?[ \t]?(\d{1,2})[ \t]?in\b(?:\.(?=[ \t][a-z]))?",
         _feet_and_inches,
+    ),
+    rule(r"(?<![\w.,])([4-7])[ \t]?ft\.?[ \t]?(\d|1[01])(?![\w'\"-]|[.,]\d)", _height),
+    rule(
+        r"(?<![\w.,])(\d{1,2})[ \t]?st[ \t]?(\d|1[0-3])[ \t]?lbs?\b",
+        lambda match, reader: f"{cardinal(match[1])} stone {match[2]} lb",
     ),
     rule(
         rf"{_BEFORE}({NUMBER})[ \t]?in(?=[ \t](?:wide|long|tall|deep|thick|high|by|x|across)\b)",

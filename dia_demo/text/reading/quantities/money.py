@@ -175,7 +175,9 @@ def _pence(match: re.Match, _: Reader) -> str:
     return f"{cardinal(match[1])} {'penny' if match[1] == '1' else 'pence'}"
 
 
-_PER_PATTERN = rf"(?:[ \t]?/[ \t]?(?P<per>{any_of([*_PER, *_EACH])})(?![\w²]))?"
+_PER_PATTERN = (
+    rf"(?:[ \t]?/[ \t]?(?P<per>{any_of([*_PER, *_EACH])})(?![\w²])(?:\.(?=[,;]|[ \t][a-z]))?)?"
+)
 _SCALE_PATTERN = rf"(?:[ \t]?(?P<scale>{_SCALE})\b)?"
 
 RULES: tuple[Rule, ...] = (

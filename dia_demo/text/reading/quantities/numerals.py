@@ -154,6 +154,8 @@ def _vulgar_fraction(match: re.Match, reader: Reader) -> str:
 def _range(match: re.Match, _: Reader) -> str:
     if match[1] == match[2] and match[1] in ("50", "20"):
         return f"{cardinal(match[1])} {cardinal(match[2])}"
+    if re.match(r"0\d\d", match[2]):  # A code, and no range: 493-021.
+        return f"{digits(match[1])}, {digits(match[2])}"
     return f"{cardinal(match[1])} to {cardinal(match[2])}"
 
 
@@ -331,7 +333,7 @@ RULES: tuple[Rule, ...] = (
     rule(r"(?<![\w.,])10\d\d(?![\w]|[.,]\d)", _early_year),
     rule(r"(?<![\w-])(?:[A-Z][a-z]?\d{0,3}){1,6}(?![\w-])", _formula),
     rule(
-        r"(?<![\w-])(?=[A-Za-z-]{0,11}\d)(?=[\d-]{0,11}[A-Za-z])[A-Za-z\d]{1,12}"
+        r"(?<![\w-])(?<!\d\.)(?=[A-Za-z-]{0,11}\d)(?=[\d-]{0,11}[A-Za-z])[A-Za-z\d]{1,12}"
         r"(?:-\d{1,4})?(?!\w)",
         _letters_and_digits,
     ),

@@ -11,6 +11,12 @@ _LENGTH = r"(?:mm|cm|dm|k?m|in|inch(?:es)?|ft|feet|foot|yd|yards?|meters?|px|pix
 _EQUAL = ("equals", "makes", "gives", "minus", "divided")
 # Other units: so many of what is measured.
 _UNIT = r"(?:[kmµ]?g|[mcd]?[lL]|oz|lbs?|GB|MB|TB|hrs?|h|mins?|s)\b"
+# Before a time of minutes and seconds.
+_TIMED = re.compile(
+    r"\b(?:in|at|under|sub|ran|took|takes|lasts?|lasted|clocked|until|paused?|mark|timestamp"
+    r"|(?:time|best|record)(?: (?:is|was|of))?)[ \t]$",
+    re.IGNORECASE,
+)
 _AMOUNT = re.compile(rf"[ \t]?{_UNIT}")
 
 
@@ -69,6 +75,15 @@ def _lap(match: re.Match, _: Reader) -> str:
     return f"{cardinal(minutes)} minute{'' if minutes == '1' else 's'} {cardinal(seconds)} seconds"
 
 
+def _minutes_and_seconds(match: re.Match, _: Reader) -> str:
+    """5k in 24:37, at 45:30: a time, and no ratio."""
+    first, second = match[1], match[2]
+    if int(first) + int(second) == 100 or not _TIMED.search(text_before(match)):
+        return match[0]
+    spoken = f"oh {cardinal(second[1])}" if second[0] == "0" else cardinal(second)
+    return f"{cardinal(first)} {'flat' if second == '00' else spoken}"
+
+
 def _inches(match: re.Match, _: Reader) -> str:
     """7 1/2", 3/4"."""
     whole, top, bottom = match[1], int(match[2]), int(match[3])
@@ -115,6 +130,7 @@ FIRST_RULES: tuple[Rule, ...] = (
     ),
     rule(r"(?<![\w./,])(?P<given>\d{1,2})/(?P<of>5|10)(?P<stars>[ ]stars)\b", _rating),
     rule(r"(?<![\w.:])(\d{1,2}):([0-5]\d)\.(\d{1,3})(?![\w:.])", _lap),
+    rule(r"(?<![\w.:])(?!24:00)(2[4-9]|[3-9]\d):([0-5]\d)(?![\w:]|\.\d)", _minutes_and_seconds),
     rule(r"(?<![\w./])(?:(\d{1,3})[ \t-])?(\d{1,2})/(\d{1,2})[ \t]?(?:\"|'')", _inches),
 )
 # After them, before single numbers.
