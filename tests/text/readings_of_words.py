@@ -17,7 +17,10 @@ WORDS = [
     ("I ran 5k in 24:37.", "I ran five K in twenty-four thirty-seven."),
     ("Pause it at 52:05.", "Pause it at fifty-two oh five."),
     ("It took 30:00 at 24:00.", "It took thirty flat at midnight."),
-    ("We won 32:28 in a 60:40 split.", "We won thirty-two to twenty-eight in a sixty to forty split."),
+    (
+        "We won 32:28 in a 60:40 split.",
+        "We won thirty-two to twenty-eight in a sixty to forty split.",
+    ),
     ("2**8", "two to the power of eight"),
     ("NASA launched it.", "NASA launched it."),
     ("Pope John Paul II", "Pope John Paul the second"),
