@@ -69,10 +69,11 @@ class Precompilation:
                 return
 
     def close(self) -> None:
-        """End the process."""
-        if self._process is not None:
+        """End the process, and the second one at its next report, which nobody reads."""
+        if self._process is not None and self._process.stdout is not None:
             self._process.kill()
-            self._process.communicate()
+            self._process.stdout.close()
+            self._process.wait()
 
 
 def _marker(precision: str) -> Path:

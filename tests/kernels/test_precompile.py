@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
+import psutil
 import pytest
 import torch
 
@@ -70,3 +74,17 @@ def test_a_later_start_compiles_nothing(process, tmp_path, monkeypatch):
     assert len(process) == 1 and first._process is not None
     assert list(later.progress()) == []
     later.close()
+
+
+def test_the_end_does_not_wait_for_the_second_process(tmp_path, monkeypatch):
+    monkeypatch.setenv("DIA_CACHE", str(tmp_path))
+    waiting = [sys.executable, "-c", "import time; time.sleep(100)"]
+    start = f"import subprocess, time; p = subprocess.Popen({waiting}); print(p.pid, flush=True)"
+    both = [sys.executable, "-c", f"{start}; time.sleep(100)"]
+    start_process = subprocess.Popen
+    monkeypatch.setattr(subprocess, "Popen", lambda _, **options: start_process(both, **options))
+    precompilation = Precompilation("int8")
+    second = psutil.Process(int(precompilation._process.stdout.readline()))
+    precompilation.close()
+    assert precompilation._process.returncode != 0 and second.is_running()
+    second.kill()
