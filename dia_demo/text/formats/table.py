@@ -43,6 +43,10 @@ FORMATS: tuple[Format, ...] = (
 _INVISIBLE = re.compile("[\u200b\u200e\u200f\u2060\ufeff\u202a-\u202e\u2066-\u2069]|\r(?=\n)")
 _SPACES = re.compile("[\u00a0\u2007\u2009\u202f\u3000]")
 _ESCAPED_LINE = re.compile(r"(?:\\n)+[\[<*]{0,3}[^\W\d_][^:\n]{0,30}[:\]>]")
+_ROW = re.compile(
+    r"[ \t]*\|[ \t]*([^\W\d_][^|\n:]{0,30}?)[ \t]*\|[ \t]*([^|\n]*[^|\s])[ \t]*\|[ \t]*$"
+)
+_BRACKETED_LABEL = re.compile(r"\[[^\W\d_][\w .'-]{0,20}\]:(?=[ \t])")
 _LINE_ENDS = re.compile("\r|\u2028|\u2029|\u0085")
 
 
@@ -68,6 +72,7 @@ def recognise(script: str) -> Recognition | None:
     """What a script is, if it is in one of FORMATS; None for a script that is read as it is."""
     text = _LINE_ENDS.sub("\n", _SPACES.sub(" ", _INVISIBLE.sub("", script)))
     text = elements.plain_html(elements.plain_latex(_unescape(text)))
+    text = _break_before_labels(_rows_as_labels(text))
     if not text.strip():
         return None
     # What begins with a tag is in turns already; at most a remark stands below it.
@@ -90,6 +95,21 @@ def _unescape(text: str) -> str:
     if len(inner) > 1 and inner[0] == inner[-1] and inner[0] in "\"'":
         inner = inner[1:-1].replace(f"\\{inner[0]}", inner[0])
     return inner.replace("\\r", "").replace("\\n", "\n")
+
+
+def _rows_as_labels(text: str) -> str:
+    """The rows of a table of two columns without a header as lines that begin with a name."""
+    rows = [_ROW.match(line) for line in text.strip().split("\n")]
+    if len(rows) < 2 or not all(rows):
+        return text
+    return "\n".join(f"{row[1]}: {row[2]}" for row in rows if row)
+
+
+def _break_before_labels(text: str) -> str:
+    """A line of turns that begin with [Name]: as one line for each."""
+    if "\n" in text.strip() or not _BRACKETED_LABEL.match(text.strip()):
+        return text
+    return _BRACKETED_LABEL.sub(lambda match: f"\n{match[0]}", text.strip()).lstrip("\n")
 
 
 def write_turns(script: str) -> str:
