@@ -2,6 +2,11 @@
 
 # Written, and as it is read, within a turn.
 NUMBERS = [
+    ("555.867.5309 x12", "five five five, eight six seven, five three zero nine extension twelve"),
+    (
+        "The ISBN is 0-306-40615-2.",
+        "The I S B N is zero, three zero six, four zero six one five, two.",
+    ),
     ("10^6", "ten to the power of six"),
     ("Call 999 or 112.", "Call nine nine nine or one one two."),
     ("In an emergency dial 112 now.", "In an emergency dial one one two now."),

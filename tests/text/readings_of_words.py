@@ -2,6 +2,15 @@
 
 # Written, and as it is read, within a turn.
 WORDS = [
+    ("Text me at 7:15ish.", "Text me at seven fifteen ish."),
+    ('2x4s, 12" x 9"', "two by fours, twelve by nine inches"),
+    ("5'-6\" tall", "five foot six tall"),
+    ("Q1-Q4", "Q one to Q four"),
+    ("GPA: 3.67/4.0", "G P A: three point six seven out of four point zero"),
+    ("in 1/4 mi. merge", "in one quarter mile merge"),
+    ("a 28-oz. can", "a twenty-eight-ounce can"),
+    ("the 90+3' goal", "the ninety plus three goal"),
+    ("your msg., pls. reply", "your message, please reply"),
     ("Ms. D., and Ctrl+C", "Miz D, and Control plus C"),
     ("US 9 / EU 42", "U S nine, E U forty-two"),
     ("8GB/256GB", "eight gigabytes or two hundred and fifty-six gigabytes"),

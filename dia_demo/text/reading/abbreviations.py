@@ -57,11 +57,11 @@ _DOTTED = {
     "resp.": "respectively", "abbr.": "abbreviation", "Mfg.": "Manufacturing",
     "appt.": "appointment", "bldg.": "building", "Bldg.": "Building",
     "qty.": "quantity", "Qty.": "Quantity", "pkg.": "package", "&c.": "et cetera",
-    "Attn:": "Attention:", "attn:": "attention:", "wt.": "weight", "ht.": "height",
-    "min.": "minimum", "hrs.": "hours", "yrs.": "years", "mins.": "minutes",
-    "secs.": "seconds", "lbs.": "pounds", "tbsp.": "tablespoons", "tsp.": "teaspoons",
-    "oz.": "ounces", "Rd.": "Road", "Ave.": "Avenue", "Blvd.": "Boulevard", "q.v.": "which see",
-    "op. cit.": "in the work cited",
+    "Attn:": "Attention:", "attn:": "attention:", "addr.": "address", "msg.": "message",
+    "wt.": "weight", "ht.": "height", "min.": "minimum", "hrs.": "hours", "yrs.": "years",
+    "mins.": "minutes", "secs.": "seconds", "lbs.": "pounds", "tbsp.": "tablespoons",
+    "tsp.": "teaspoons", "oz.": "ounces", "Rd.": "Road", "Ave.": "Avenue", "Blvd.": "Boulevard",
+    "q.v.": "which see", "op. cit.": "in the work cited",
 }  # fmt: skip
 # Before a number.
 _COUNTED = {
@@ -166,7 +166,7 @@ def _number_sign(match: re.Match, _: Reader) -> str:
 
 
 def _undotted_abbreviation(match: re.Match, reader: Reader) -> str:
-    words = _UNDOTTED[match[0]]
+    words = _UNDOTTED[match[0].removesuffix(".")]
     return reader.letters(words) if words.isupper() else words
 
 
@@ -266,7 +266,10 @@ RULES: tuple[Rule, ...] = (
         r"(?:(?<=\d)|(?<=\d )|(?<=\b(?:two|six|ten) )|(?<=\b(?:four|five|nine) ))min\.(?!\w)",
         _minutes,
     ),
-    rule(r"(?<=\b1[ ])(tbsp|tsp|oz)\.(?=[ \t][a-z])", lambda match, reader: match[1]),
+    rule(
+        r"(?:(?<=\b1[ ])|(?<=\d-))(tbsp|tsp|oz|lb|gal)\.(?=[ \t][a-z])",
+        lambda match, reader: match[1],
+    ),
     rule(
         rf"(?<![\w.])(?:{any_of(_DOTTED)})",
         _dotted_abbreviation,
@@ -274,7 +277,7 @@ RULES: tuple[Rule, ...] = (
     rule(
         r"(?<![\w/])(?:(?:w/out|w/in|w/|b/c|b/w|c/o)(?=[ \t])|(?:w/o|n/a|a/c)(?![\w/]))"
         r"|\b(?:vs|thru|approx|et al|dept|govt|incl|Ltd|Inc|[Tt]hx|[Pp]l[sz]|ppl|[Gg]r8|l8r|nvm"
-        r"|Ctrl|Cmd)\b",
+        r"|Ctrl|Cmd)\b(?:\.(?=[ \t][a-z]))?",
         _undotted_abbreviation,
     ),
     rule(

@@ -221,6 +221,7 @@ def _wifi(match: re.Match, reader: Reader) -> str:
 
 # Before dates, times and amounts.
 FIRST_RULES: tuple[Rule, ...] = (
+    rule(r"(?<=\d{3}[-. ]\d{4})[ ]?x(?=\d{1,5}(?!\w))", lambda match, reader: " extension "),
     rule(
         r"\b[Ss](\d{1,2})[ ]?[Ee](\d{1,3})\b",
         lambda match, reader: f"season {int(match[1])} episode {int(match[2])}",
@@ -243,7 +244,7 @@ FIRST_RULES: tuple[Rule, ...] = (
         r"|(?<![\w.-])0\d{3,4}[ ]\d{6}(?![\w-])",
         _phone,
     ),
-    rule(r"(?<=\bISBN )[\d][\d-]{8,16}[\dX](?!\w)|(?<=\bISBN: )[\d][\d-]{8,16}[\dX](?!\w)", _phone),
+    rule(r"(?:(?<=\bISBN )|(?<=\bISBN: )|(?<=\bISBN is ))\d[\d-]{8,16}[\dX](?!\w)", _phone),
     rule(
         r"(?<![\w.,-])(?!\d{1,4}-\d\d?-\d\d?\b)(?!\d\d?-\d\d?-\d{4}\b)\d{1,6}(?:"
         r"([ -])\d{1,6})(?:\1\d{1,6}){1,5}(?![\w,-]|\.\d)",

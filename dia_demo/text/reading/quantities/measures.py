@@ -30,6 +30,7 @@ _BEFORE = r"(?:(?<![\w.,/])|(?<=[KMGT]B/))"
 _DECIMAL_COMMA = r"\d{1,6},\d{1,2}(?![\d,])"
 _AMOUNT = rf"{_DECIMAL_COMMA}|{NUMBER}"
 _END = r"(?![\w²³⁻']|/(?!\d+[ ]?[KMGT]B\b))"
+_DOT = r"(?:\.(?=[ \t][a-z\d]))?"  # Of the abbreviation, where no sentence ends.
 # What "mm" is a unit after. Elsewhere it is an interjection, as in "mm-hmm".
 _MILLIMETERS_AFTER = re.compile(
     rf"\b(?:{any_of(COUNT_WORDS)}|one|half|in|into|to|from|of|per"
@@ -292,7 +293,7 @@ RULES: tuple[Rule, ...] = (
         r"(?:(\d{1,2}(?:\.\d{1,4})?)(?:\"|'')[ \t]?)?([NSEW])\b",
         _coordinates,
     ),
-    rule(r"(?<![\w.])(\d{1,2})'[ ]?(\d{1,2})(?:\"|'')", _height),
+    rule(r"(?<![\w.])(\d{1,2})'[ -]?(\d{1,2})(?:\"|'')", _height),
     rule(r"(?<![\w.'])([4-7])'(\d|1[01])(?![\w'\"])", _height),
     rule(
         r"(?<![\w.,])(\d{1,2})[ \t]?ft\.?[ \t]?(\d{1,2})[ \t]?in\b(?:\.(?=[ \t][a-z]))?",
@@ -316,12 +317,12 @@ RULES: tuple[Rule, ...] = (
         _scaled_number,
         re.MULTILINE,
     ),
-    rule(rf"{_BEFORE}({FRACTION})[ \t]?({_UNIT}){_END}", _fraction_of),
-    rule(rf"{_BEFORE}({NUMBER})-({any_of(WITH_HYPHEN)})(?![\w/²³])", _hyphenated_measure),
+    rule(rf"{_BEFORE}({FRACTION})[ \t]?({_UNIT}){_END}{_DOT}", _fraction_of),
+    rule(rf"{_BEFORE}({NUMBER})-({any_of(WITH_HYPHEN)})(?![\w/²³]){_DOT}", _hyphenated_measure),
     rule(
         rf"(?P<sign>(?<![\w)])-)?{_BEFORE}(?:(?P<low>{_AMOUNT})[ \t]?-[ \t]?)?"
         rf"(?P<high>{_AMOUNT})[ \t]?"
-        rf"(?P<unit>{_UNIT})(?:[ \t]?/[ \t]?(?P<per>{_PER}))?{_END}(?:\.(?=[ \t][a-z\d]))?",
+        rf"(?P<unit>{_UNIT})(?:[ \t]?/[ \t]?(?P<per>{_PER}))?{_END}{_DOT}",
         _unit,
     ),
 )
@@ -333,8 +334,7 @@ RULES_AFTER_NUMBERS: tuple[Rule, ...] = (
         _half_of,
     ),
     rule(
-        rf"(?<![\w/.])(?P<unit>{any_of(STANDALONE)})(?:/(?P<per>{_PER}))?{_END}"
-        r"(?:\.(?=[ \t][a-z\d]))?",
+        rf"(?<![\w/.])(?P<unit>{any_of(STANDALONE)})(?:/(?P<per>{_PER}))?{_END}{_DOT}",
         _standalone_unit,
     ),
 )

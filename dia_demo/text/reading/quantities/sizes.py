@@ -114,6 +114,17 @@ def _share(match: re.Match, _: Reader) -> str:
 # Before dates, times and amounts.
 FIRST_RULES: tuple[Rule, ...] = (
     rule(r"(?<![\w.,/])(?:(\d{1,4})[ \t])?(\d{1,3})/(\d{1,4})(?:st|nd|rd|th)s?\b", _share),
+    # Boards, and a sheet: 2x4s, 12" x 9".
+    rule(
+        r"(?<![\w.,])(\d)x(\d{1,2})s\b",
+        lambda match, reader: f"{match[1]} by {cardinal(match[2])}s",
+    ),
+    rule(
+        r"(?<![\w.,])(\d{1,3})(?P<mark>[\"'])[ \t]?[x×][ \t]?(\d{1,3})(?P=mark)(?!\w)",
+        lambda match, reader: (
+            f"{match[1]} by {match[3]} {'inches' if match[2] == chr(34) else 'feet'}"
+        ),
+    ),
     rule(
         rf"(?<=\d)([ \t]?(?:{_LENGTH})\.?)[ \t]?[x×][ \t]?(?=\d)",
         lambda match, reader: f"{match[1]} by ",
@@ -129,6 +140,12 @@ FIRST_RULES: tuple[Rule, ...] = (
         _rating,
     ),
     rule(r"(?<![\w./,])(?P<given>\d{1,2})/(?P<of>5|10)(?P<stars>[ ]stars)\b", _rating),
+    rule(r"(?<=:[0-5]\d)-?ish\b", word(" ish")),
+    rule(r"(?<=\bQ[1-4])[ \t]?-[ \t]?(?=Q[1-4]\b)", word(" to ")),
+    rule(r"(?<=\b\d\.\d)/(?=4\.0\b)|(?<=\b\d\.\d\d)/(?=4\.0\b)", word(" out of ")),
+    rule(r"(?<=\b\d')-(?=\d{1,2}(?:\"|''))", word(" ")),
+    # Of a game: 90+3'.
+    rule(r"\b(45|90|105|120)\+(\d{1,2})'", lambda match, reader: f"{match[1]} plus {match[2]}"),
     rule(r"(?<![\w.:])(\d{1,2}):([0-5]\d)\.(\d{1,3})(?![\w:.])", _lap),
     rule(r"(?<![\w.:])(?!24:00)(2[4-9]|[3-9]\d):([0-5]\d)(?![\w:]|\.\d)", _minutes_and_seconds),
     rule(r"(?<![\w./])(?:(\d{1,3})[ \t-])?(\d{1,2})/(\d{1,2})[ \t]?(?:\"|'')", _inches),
