@@ -42,7 +42,8 @@ ROWS = 128
 class CompiledStep:
     """Runs the steps of a decoder whose linears are PackedLinear.
 
-    use_dot: with the processor's dot products; NotImplementedError if it has none for the format.
+    use_dot: with the processor's dot products; a step raises NotImplementedError if it has none for
+    the format of a linear.
     """
 
     def __init__(self, decoder: Decoder, rotary: Rotary, threads: int, use_dot: bool) -> None:

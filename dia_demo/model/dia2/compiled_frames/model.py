@@ -21,8 +21,8 @@ from dia_demo.model.packed_linear import PackedLinear
 class CompiledDia2(TorchDia2):
     """Satisfies `FrameModel` with a network whose linears are PackedLinear.
 
-    use_dot: whether the temporal and the depth part use the processor's dot products;
-    NotImplementedError if it has none for a part's format.
+    use_dot: whether the temporal and the depth part use the processor's dot products; a frame
+    raises NotImplementedError if it has none for the format of a linear.
     """
 
     def __init__(self, network: Dia2, threads: int, use_dot: tuple[bool, bool]) -> None:
