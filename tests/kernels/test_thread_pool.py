@@ -132,9 +132,12 @@ def test_a_save_that_fails_is_one_warning(monkeypatch, caplog, tmp_path):
 @pytest.mark.long
 def test_compiled_code_that_is_damaged_is_compiled_again(tmp_path):
     """Two processes: the second finds what the first left, cut short as a full disk leaves it."""
-    code = "from dia_demo.kernels.matmul.linear import padded_size; print(padded_size(65))"
+    code = (
+        "from dia_demo.kernels.matmul.linear import block_function, padded_size\n"
+        "print(padded_size(65), block_function(2, False) > 0)"
+    )
     for _ in range(2):
-        assert run_python(code, cache=tmp_path).stdout == "128\n"
+        assert run_python(code, cache=tmp_path).stdout == "128 True\n"
         files = [file for kind in ("nbi", "nbc") for file in tmp_path.rglob(f"*.{kind}")]
         assert files
         for file in files:
