@@ -52,7 +52,7 @@ _MOST_ROUNDS = 5
 _SHOWN_SOUNDS = 6
 _PRIVATE = re.compile("[\ue000-\uf8ff]")
 _ACCENTED = re.compile(r"[^\W\d_a-zA-Z]")
-_RULES_BEFORE_MARKUP = (signs.CENSORED, sizes.STARS)
+_RULES_BEFORE_MARKUP = (signs.CENSORED, signs.LOVE, sizes.STARS)
 _RULES = (
     *addresses.RULES, *abbreviations.RULES, *signs.FIRST_RULES, *roman.RULES, *codes.FIRST_RULES,
     *numerals.FIRST_RULES, *dates.RULES, *money.RULES, *measures.RULES, *codes.RULES,

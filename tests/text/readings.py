@@ -2,6 +2,10 @@
 
 # Written, and as it is read, within a turn.
 READ_AS = [
+    ("I ♥ NY", "I love N Y"),
+    ("NVIDIA's k8s", "NVIDIA's Kubernetes"),
+    ("the mtg. on the 3rd fl.", "the meeting on the third floor."),
+    ("Roe v. Wade", "Roe versus Wade"),
     ("It’s “fine”…", 'It\'s "fine"...'),
     ("one—two — three", "one, two, three"),
     ("3–5 apples", "three to five apples"),

@@ -2,6 +2,15 @@
 
 # Written, and as it is read, within a turn.
 AMOUNTS = [
+    ("1.8T parameters", "one point eight trillion parameters"),
+    ("by 25 bps", "by twenty-five basis points"),
+    ("My 401(k)", "My four oh one K"),
+    (
+        "the 4x400m was 3:15.17.",
+        "the four by four hundred meters was three minutes fifteen point one seven seconds.",
+    ),
+    ("Omega-3s", "Omega-threes"),
+    ("Messi scored in the 23'.", "Messi scored in the twenty-third minute."),
     ("the 747s", "the seven forty-sevens"),
     ("at 7.30pm", "at seven thirty P M"),
     ("£5/hr", "five pounds per hour"),

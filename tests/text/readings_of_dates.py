@@ -2,6 +2,10 @@
 
 # Written, and as it is read, within a turn.
 DATES = [
+    ("D-Day was 6/6/44.", "D-Day was June sixth, nineteen forty-four."),
+    ("by 2100", "by twenty-one hundred"),
+    ("at 2:15 p.m. ET", "at two fifteen P M E T"),
+    ("next wk.", "next week."),
     ("in AD 79", "in A D seventy-nine"),
     ("79 AD.", "seventy-nine A D."),
     ("WWII ended in 1945.", "World War two ended in nineteen forty-five."),

@@ -45,6 +45,7 @@ def test_scripts_are_read_by_their_speakers(written, read):
     [
         ("The FBI at 7pm.", "[S1] The eff bee eye at seven pee em."),
         ("Vitamin C, plan B", "[S1] Vitamin see, plan bee"),
+        ("NVIDIA", "[S1] en vidia"),
         ("A cat and I", "[S1] A cat and I"),
         ("Café naïve", "[S1] Cafe naive"),
     ],

@@ -58,10 +58,10 @@ _DOTTED = {
     "appt.": "appointment", "bldg.": "building", "Bldg.": "Building",
     "qty.": "quantity", "Qty.": "Quantity", "pkg.": "package", "&c.": "et cetera",
     "Attn:": "Attention:", "attn:": "attention:", "addr.": "address", "msg.": "message",
-    "wt.": "weight", "ht.": "height", "min.": "minimum", "hrs.": "hours", "yrs.": "years",
-    "mins.": "minutes", "secs.": "seconds", "lbs.": "pounds", "tbsp.": "tablespoons",
-    "tsp.": "teaspoons", "oz.": "ounces", "Rd.": "Road", "Ave.": "Avenue", "Blvd.": "Boulevard",
-    "q.v.": "which see", "op. cit.": "in the work cited",
+    "mtg.": "meeting", "wt.": "weight", "ht.": "height", "min.": "minimum", "hrs.": "hours",
+    "yrs.": "years", "mins.": "minutes", "secs.": "seconds", "lbs.": "pounds",
+    "tbsp.": "tablespoons", "tsp.": "teaspoons", "oz.": "ounces", "Rd.": "Road", "Ave.": "Avenue",
+    "Blvd.": "Boulevard", "q.v.": "which see", "op. cit.": "in the work cited",
 }  # fmt: skip
 # Before a number.
 _COUNTED = {
@@ -270,6 +270,9 @@ RULES: tuple[Rule, ...] = (
         r"(?:(?<=\b1[ ])|(?<=\d-))(tbsp|tsp|oz|lb|gal)\.(?=[ \t][a-z])",
         lambda match, reader: match[1],
     ),
+    rule(r"(?<=\d(?:st|nd|rd|th)[ ])fl\b\.?", lambda match, reader: f"floor{final_dot(match)}"),
+    rule(r"(?<=\b(?:next|last|this)[ ])wk\b\.?", lambda match, reader: f"week{final_dot(match)}"),
+    rule(r"(?<=[a-z][ ])v\.(?=[ ][A-Z])", lambda match, reader: "versus"),
     rule(
         rf"(?<![\w.])(?:{any_of(_DOTTED)})",
         _dotted_abbreviation,

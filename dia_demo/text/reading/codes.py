@@ -219,8 +219,15 @@ def _wifi(match: re.Match, reader: Reader) -> str:
     return f"eight oh two dot eleven{letters}"
 
 
+def _pension(match: re.Match, reader: Reader) -> str:
+    """401(k), 403(b)."""
+    return f"four oh {digits(match[1][2])} {reader.letters(match[2])}"
+
+
 # Before dates, times and amounts.
 FIRST_RULES: tuple[Rule, ...] = (
+    rule(r"\b(40[13])\(?([kb])\)?(?!\w)", _pension),
+    rule(r"\bk8s\b", lambda match, reader: "Kubernetes"),
     rule(r"(?<=\d{3}[-. ]\d{4})[ ]?x(?=\d{1,5}(?!\w))", lambda match, reader: " extension "),
     rule(
         r"\b[Ss](\d{1,2})[ ]?[Ee](\d{1,3})\b",

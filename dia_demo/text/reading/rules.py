@@ -119,6 +119,9 @@ def text_after(match: re.Match) -> str:
     return match.string[match.end() : match.end() + _CONTEXT]
 
 
+_ZONES = frozenset("ET EST EDT CT CST CDT MT MST MDT PT PST PDT GMT UTC BST CET CEST".split())
+
+
 def final_dot(match: re.Match, names_follow: bool = False) -> str:
     """The dot that an abbreviation shares with the end of its sentence.
 
@@ -132,6 +135,8 @@ def final_dot(match: re.Match, names_follow: bool = False) -> str:
     if not rest[0].isupper():
         return ""
     first = re.match(r"\w+", rest)
+    if first and first[0] in _ZONES:
+        return ""
     return "" if names_follow and not (first and first[0] in OPENERS) else "."
 
 

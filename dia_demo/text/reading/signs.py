@@ -98,6 +98,7 @@ def _alternative(match: re.Match, _: Reader) -> str:
 
 
 # Before markup is removed, whose marks are stars as well.
+LOVE = rule(r"(?:(?<=\b[Ii] )|(?<=\b[Ww]e ))(?:♥|❤)\ufe0f?(?=[ ]\w)", word("love"))
 CENSORED = rule(_CENSORED, _censored_word, re.IGNORECASE)
 # Before the numbers.
 FIRST_RULES: tuple[Rule, ...] = (

@@ -38,7 +38,7 @@ def _date(month: int, day: int, of_year: str | None, written: str) -> str:
     if not (1 <= month <= 12 and 1 <= day <= 31):
         return written
     if of_year and len(of_year) == 2:
-        of_year = ("20" if int(of_year) < 70 else "19") + of_year
+        of_year = ("20" if int(of_year) < 40 else "19") + of_year
     end = f", {year(int(of_year))}" if of_year else ""
     return f"{_MONTHS[month - 1]} {ordinal(day)}{end}"
 

@@ -50,7 +50,8 @@ _NOUNS = frozenset(
     "pistol".split()
 )
 _SCALES = {"k": "thousand", "K": "thousand", "m": "million", "M": "million", "B": "billion",
-           "b": "billion", "bn": "billion", "mn": "million", "tn": "trillion"}  # fmt: skip
+           "b": "billion", "bn": "billion", "mn": "million", "tn": "trillion",
+           "T": "trillion"}  # fmt: skip
 _K_NAMES = re.compile(
     r"[ \t](?:run|race|video|videos|resolution|TV|TVs|monitor|monitors|display|displays|screen"
     r"|screens|UHD|footage|camera|cameras|HDR|quality|gold|movie|movies|fun)\b"
@@ -238,8 +239,8 @@ def _scaled_number(match: re.Match, reader: Reader) -> str:
         )
     ):
         return match[0]
-    if scale in "MB" and "." not in number and not re.match(_PLURAL_AFTER, text_after(match)):
-        if scale == "B" or number == "3":  # Flat 12B, the company 3M.
+    if scale in "MBT" and "." not in number and not re.match(_PLURAL_AFTER, text_after(match)):
+        if scale in "BT" or number == "3":  # Flat 12B, the company 3M.
             return match[0]
     return f"{cardinal(number)} {_SCALES[scale]}"
 
@@ -309,11 +310,11 @@ RULES: tuple[Rule, ...] = (
         _inches,
     ),
     rule(r"(?<![\w.,'])(\d{1,4}(?:\.\d{1,2})?)(['\"])(?![\w'\"])", _feet_or_inches),
-    rule(rf"{_BEFORE}({NUMBER})[ \t]?([kmb]n?){_PLURAL_AFTER}", _scaled_number),
+    rule(rf"{_BEFORE}({NUMBER})[ \t]?([kmbT]n?){_PLURAL_AFTER}", _scaled_number),
     rule(rf"{_BEFORE}({NUMBER})(k)(?![\w])", _scaled_number),
     rule(rf"{_BEFORE}({NUMBER})[ \t]?(bn|tn)(?!\w)", _scaled_number),
     rule(
-        rf"{_BEFORE}({NUMBER})(K|M|B)(?!\w)(?=[ \t][a-z]|\+|[ \t]?[.,!?;)]|[ \t]?$)",
+        rf"{_BEFORE}({NUMBER})(K|M|B|T)(?!\w)(?=[ \t][a-z]|\+|[ \t]?[.,!?;)]|[ \t]?$)",
         _scaled_number,
         re.MULTILINE,
     ),

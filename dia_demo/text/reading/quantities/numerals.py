@@ -87,8 +87,8 @@ def _year(match: re.Match, reader: Reader) -> str:
     return year(int(match[0]))
 
 
-def _early_year(match: re.Match, _: Reader) -> str:
-    """in 1066; but not "in 1066 cases"."""
+def _rarer_year(match: re.Match, _: Reader) -> str:
+    """in 1066, by 2100; but not "in 1066 cases"."""
     if re.match(r"[ \t]{1,3}[a-z]{2,20}s\b", text_after(match)) or not _YEAR_BEFORE.search(
         text_before(match)
     ):
@@ -330,7 +330,7 @@ RULES: tuple[Rule, ...] = (
     rule(r"(?<![\w.:])(\d{1,3}):(\d{1,3})(?![\w:])", _range),
     rule(rf"(?<![\w.,-])({NUMBER})[ \t]?-[ \t]?({NUMBER})(?![\w-])", _range),
     rule(r"(?<![\w.,])(?:1[1-9]\d\d|20\d\d)(?![\w]|[.,]\d)", _year),
-    rule(r"(?<![\w.,])10\d\d(?![\w]|[.,]\d)", _early_year),
+    rule(r"(?<![\w.,])(?:10|2[1-4])\d\d(?![\w]|[.,]\d)", _rarer_year),
     rule(r"(?<![\w-])(?:[A-Z][a-z]?\d{0,3}){1,6}(?![\w-])", _formula),
     rule(
         r"(?<![\w-])(?<!\d\.)(?=[A-Za-z-]{0,11}\d)(?=[\d-]{0,11}[A-Za-z])[A-Za-z\d]{1,12}"

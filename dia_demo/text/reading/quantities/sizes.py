@@ -114,6 +114,12 @@ def _share(match: re.Match, _: Reader) -> str:
 # Before dates, times and amounts.
 FIRST_RULES: tuple[Rule, ...] = (
     rule(r"(?<![\w.,/])(?:(\d{1,4})[ \t])?(\d{1,3})/(\d{1,4})(?:st|nd|rd|th)s?\b", _share),
+    rule(
+        r"(?<=[A-Za-z]-)(\d)s\b",
+        lambda match, reader: f"{cardinal(match[1])}{'es' if match[1] == '6' else 's'}",
+    ),
+    rule(r"(?<![\w.,])(\d{1,3})[ ]?bps\b", lambda match, reader: f"{match[1]} basis points"),
+    rule(r"(?<=\bin the )(\d{1,3})'(?![\w'\"])", lambda match, reader: f"{match[1]}th minute"),
     # Boards, and a sheet: 2x4s, 12" x 9".
     rule(
         r"(?<![\w.,])(\d)x(\d{1,2})s\b",
@@ -146,7 +152,7 @@ FIRST_RULES: tuple[Rule, ...] = (
     rule(r"(?<=\b\d')-(?=\d{1,2}(?:\"|''))", word(" ")),
     # Of a game: 90+3'.
     rule(r"\b(45|90|105|120)\+(\d{1,2})'", lambda match, reader: f"{match[1]} plus {match[2]}"),
-    rule(r"(?<![\w.:])(\d{1,2}):([0-5]\d)\.(\d{1,3})(?![\w:.])", _lap),
+    rule(r"(?<![\w.:])(\d{1,2}):([0-5]\d)\.(\d{1,3})(?![\w:]|\.\d)", _lap),
     rule(r"(?<![\w.:])(?!24:00)(2[4-9]|[3-9]\d):([0-5]\d)(?![\w:]|\.\d)", _minutes_and_seconds),
     rule(r"(?<![\w./])(?:(\d{1,3})[ \t-])?(\d{1,2})/(\d{1,2})[ \t]?(?:\"|'')", _inches),
 )

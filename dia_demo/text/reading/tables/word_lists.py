@@ -11,13 +11,14 @@ SPOKEN = frozenset(
     "INTERPOL EUROPOL PISA TOEFL IELTS GOAT POTUS SCOTUS FLOTUS SIDS BART MASH EPCOT OXFAM CERN "
     "TIFF WYSIWYG DOS GUI WASP NAVY ISIS HAMAS AIPAC PAC DACA MAGA ROTC RICO SETI BOGO FOMO SPAM "
     "HEIC SaaS WEBP CUDA LLAMA BERT GAN LoRA MIDI ZIP CIDR LIDAR TASER AWOL SNAFU QANTAS FIAT "
-    "HEPA GABA CRISPR IBAN SOFIA ESRB ICAO NIH NIST IMAX ABBA MPEG".split()
+    "HEPA GABA CRISPR IBAN SOFIA ESRB ICAO NIH NIST IMAX ABBA MPEG NVIDIA".split()
 ) - {"ASMR", "ESRB", "NIH", "SaaS", "LoRA"}
 RESPELLED = {
     "JSON": "Jason", "WYSIWYG": "wizzy wig", "CRISPR": "crisper",
     "CIDR": "cider", "GUI": "gooey", "ASCII": "askey", "CUDA": "cooda", "MIDI": "middy",
     "GIF": "gif", "HEPA": "heppa", "NOAA": "Noah", "NASDAQ": "nazdak", "UCAS": "you cass",
     "YAML": "yammel", "IKEA": "eye key a", "BIOS": "bye oss", "UNIX": "you nicks",
+    "NVIDIA": "en vidia",
 }  # fmt: skip
 # Spelled, though they could be said as a word or are as short as one.
 INITIALISMS = frozenset(
