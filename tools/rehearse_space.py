@@ -61,7 +61,7 @@ class Visits:
             app.kill()
             with self.space.run_app() as again:
                 again.wait_until_up()
-                page.reload()
+                visitor.reload(page)
                 visitor.wait_until_usable(page)
                 return f"page after {again.seconds:.1f} s; {heard(page)}"
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 import numpy as np
 import soundfile
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Error, Page, sync_playwright
 
 from dia_demo.audio import integrated_loudness
 from tests.helpers.page import browser
@@ -84,6 +84,13 @@ class Visitor:
     def _note_response(self, response) -> None:
         if response.status >= 400:
             self._failed.append(f"{response.status} for {response.url}")
+
+
+def reload(page: Page) -> None:
+    """Reload a page, which may be reloading itself because it has found another program."""
+    with suppress(Error):
+        page.reload()
+    page.wait_for_load_state()
 
 
 def wait_until_usable(page: Page) -> None:
