@@ -59,9 +59,8 @@ class ParamSpec:
     """A sampling parameter as the page, the command line and the API offer it.
 
     allowed: its range, which may depend on the model. step: of its slider and number fields; None:
-    it has no slider.
-    advanced: under "More" on the page. saved_as: its key in `generation_config.json`, if it is
-    another.
+    it has no slider. advanced: under "More" on the page. saved_as: its key in
+    `generation_config.json`, if it is another.
     """
 
     default: float
@@ -321,6 +320,11 @@ class ModelConfig:
     def steps_within(self, positions: int) -> int:
         """Steps of a row of this many positions."""
         return -(-positions // self.frames_per_step)
+
+    @property
+    def light_steps(self) -> int:
+        """How many first steps are shorter: they draw codes that nobody reads, by the delays."""
+        return 0
 
     @property
     def max_delay(self) -> int:

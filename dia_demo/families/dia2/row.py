@@ -70,13 +70,24 @@ class Dia2Batch:
             first_codes[index] = code if is_finite else NOT_FINITE
             if is_finite:
                 row.accept_action(action)
-        others = self._model.depth(first_codes, uniforms[:, 2:], self._drawing, self._caches)
-        codes = np.column_stack([first_codes, others])
+        codes = np.column_stack([first_codes, self._draw_others(first_codes, uniforms[:, 2:])])
         for row, its_codes in zip(self._rows, codes, strict=True):
             if NOT_FINITE in its_codes:
                 row.fail_not_finite()
             else:
                 row.accept(its_codes)
+
+    def _draw_others(self, first_codes: np.ndarray, uniforms: np.ndarray) -> np.ndarray:
+        """The codes [rows, stages] of the depth part, for those rows in which somebody reads
+        them."""
+        others = np.full(uniforms.shape, self._model.config.decoder.pad, np.int64)
+        deep = [index for index, row in enumerate(self._rows) if row.has_depth]
+        if deep:
+            drawing, caches = zip(
+                *((self._drawing[index], self._caches[index]) for index in deep), strict=True
+            )
+            others[deep] = self._model.depth(first_codes[deep], uniforms[deep], drawing, caches)
+        return others
 
     def _gather(self) -> None:
         """What the step reads."""
@@ -184,6 +195,11 @@ class Dia2Row(BaseRow):
     def next_codes(self) -> np.ndarray:
         """The codes [C] that the next step reads."""
         return self._column(self.position)
+
+    @property
+    def has_depth(self) -> bool:
+        """Whether the next step draws more than the first code: see `Dia2Config.light_steps`."""
+        return self.position >= self._shape.light_steps
 
     def _column(self, step: int) -> np.ndarray:
         return np.where(step < self._delays, self._shape.decoder.bos, self._grid[step])

@@ -139,12 +139,13 @@ class _Walk:
 def _depth_samples(
     model: TorchDia2, walks: Sequence[_Walk], recordings: Sequence[FrameRecording]
 ) -> tuple[Tensor, Tensor]:
-    """States [B, D] and codes [B, C] of some slots of all takes, evenly spread."""
-    norm = model.network.transformer.norm
+    """States [B, D] and codes [B, C] of some slots of all takes, evenly spread over the steps that
+    have a depth part."""
+    norm, light = model.network.transformer.norm, model.config.light_steps
     states, codes = [], []
     for walk, recording in zip(walks, recordings, strict=True):
-        states.append(norm(walk.x_BTD, walk.x_BTD.dtype).flatten(0, 1))
-        codes.append(recording.codes_drawn().repeat(recording.branches, 1))
+        states.append(norm(walk.x_BTD, walk.x_BTD.dtype)[:, light:].flatten(0, 1))
+        codes.append(recording.codes_drawn()[light:].repeat(recording.branches, 1))
     all_states, all_codes = torch.cat(states), torch.cat(codes)
     places = torch.arange(0, len(all_states), max(1, len(all_states) // DEPTH_SLOTS))
     return all_states[places], all_codes[places]

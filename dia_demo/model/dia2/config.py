@@ -118,6 +118,12 @@ class Dia2Config(ModelConfig):
         return 1 if cfg_scale == 1 else 2
 
     @property
+    def light_steps(self) -> int:
+        """Step t draws column t + 1, which nobody reads of a channel whose delay is longer. So
+        the first steps have no depth part."""
+        return max(0, min(self.delay_pattern[1:]) - 1)
+
+    @property
     def shortest_max_tokens(self) -> int:
         """Two steps before the first word, and the delays of one frame."""
         return self.max_delay + INITIAL_PADDING + 1

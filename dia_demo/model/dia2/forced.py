@@ -18,7 +18,8 @@ from dia_demo.model.dia2.torch_model import StepCache, TorchDia2
 class FrameRecording:
     """What one row read and drew, step by step.
 
-    text: int64 [branches, 2] each. codes: int64 [C], what was read; drawn: int64 [C].
+    text: int64 [branches, 2] each. codes: int64 [C], what was read; drawn: int64 [C], all 0 in a
+    light step (`Dia2Config.light_steps`).
     """
 
     branches: int
@@ -59,6 +60,7 @@ class Recorder:
         for recording in self._recordings_of(caches):
             recording.text.append(text_B2[slot : slot + recording.branches].clone())
             recording.codes.append(codes_BC[slot].clone())
+            recording.drawn.append(np.zeros(codes_BC.shape[1], np.int64))
             slot += recording.branches
         return self._model.step(text_B2, codes_BC, caches)
 
@@ -70,7 +72,7 @@ class Recorder:
         for recording, first, others in zip(
             self._recordings_of(caches), first_R, drawn, strict=True
         ):
-            recording.drawn.append(np.concatenate([[first], others]))
+            recording.drawn[-1] = np.concatenate([[first], others])
         return drawn
 
     def _recordings_of(self, caches: Sequence[StepCache]) -> list[FrameRecording]:

@@ -10,7 +10,7 @@ from dia_demo.engine.loading.memory import fitting_precisions, gb, needed_bytes
 from dia_demo.errors import InputError
 from dia_demo.families.resolve import random_sizes
 from dia_demo.machine import system
-from dia_demo.services.measurements.sizes import TEXT_BYTES, WARM_STEPS, model_info
+from dia_demo.services.measurements.sizes import TEXT_BYTES, model_info, warm_steps
 
 MEASURED = tuple(name for name in PRECISIONS if name != "auto")
 ROWS = Range(1, 16, whole=True)
@@ -22,8 +22,8 @@ class BenchPlan:
 
     model: nano, a folder, or a hub name that has been downloaded; random: a name of `random_sizes`
     in its place. precisions may contain "auto"; MEASURED stands for all that the weights can be
-    loaded in. rows: utterances decoded together, each with guidance. steps: timed after WARM_STEPS
-    others. quality: compare precisions with float32.
+    loaded in. rows: utterances decoded together, each with guidance. steps: timed after
+    `warm_steps`. quality: compare precisions with float32.
     """
 
     model: str = "nano"
@@ -80,7 +80,7 @@ class BenchPlan:
         self._check_model()
         config = self.info.config
         frames = config.decoder.max_positions - config.max_delay - 2
-        most = frames // config.frames_per_step - WARM_STEPS
+        most = frames // config.frames_per_step - warm_steps(config)
         Range(1, most, whole=True).check("steps", self.steps)
         Range(1, config.encoder.max_positions, whole=True).check("text-bytes", self.text_bytes)
         all_of_them = config.precisions if self.precisions == MEASURED else self.precisions

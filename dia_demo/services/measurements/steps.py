@@ -17,7 +17,7 @@ from dia_demo.machine import system
 from dia_demo.model.linear import can_compile
 from dia_demo.services.measurements import codec, hardware
 from dia_demo.services.measurements.fixtures import frames_of, load_engine, make_rows, step_bytes
-from dia_demo.services.measurements.sizes import WARM_STEPS
+from dia_demo.services.measurements.sizes import warm_steps
 from dia_demo.services.measurements.types import Job, RunResult
 from dia_demo.services.worker.messages import ReportProgress
 
@@ -60,7 +60,7 @@ def run_job(job: Job, report_progress: ReportProgress) -> RunResult:
     seconds, known["read_gb_s_then"] = time_steps(
         engine, job.rows, job.text_bytes, job.steps, report_progress, watch
     )
-    position, loaded = WARM_STEPS + job.steps // 2, engine.loaded
+    position, loaded = warm_steps(engine.config) + job.steps // 2, engine.loaded
     assert loaded is not None, "a benchmark runs on the CPU"
     if watch is None:
         read = step_bytes(loaded.model.dia, job.rows, job.text_bytes, position)
@@ -136,7 +136,8 @@ def time_steps(
 ) -> tuple[list[float], float]:
     """Seconds of each of `steps` decoder steps of all rows together, including sampling, and the
     median bandwidth between them in GB/s. watch: the model, with a look at its parts."""
-    tokens = frames_of(engine.config, steps + WARM_STEPS)
+    warm = warm_steps(engine.config)
+    tokens = frames_of(engine.config, steps + warm)
     together = make_rows(engine.config, rows, text_bytes, tokens, engine.info.family.row)
     seconds: list[float] = []
     bandwidths: list[float] = []
@@ -147,10 +148,10 @@ def time_steps(
             if row is not together[0]:
                 continue
             seconds.append(perf_counter() - began)
-            if len(seconds) == WARM_STEPS + steps + 1:
+            if len(seconds) == warm + steps + 1:
                 break
             if len(seconds) % PROBE_EVERY == 0:
                 bandwidths.append(probe())
-                report_progress("Timing steps", 0.8 + 0.2 * len(seconds) / (WARM_STEPS + steps))
+                report_progress("Timing steps", 0.8 + 0.2 * len(seconds) / (warm + steps))
             began = perf_counter()
-    return seconds[WARM_STEPS + 1 :], statistics.median(bandwidths)
+    return seconds[warm + 1 :], statistics.median(bandwidths)

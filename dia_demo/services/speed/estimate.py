@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 
 from dia_demo.codec.config import CodecFormat
-from dia_demo.config import RuntimeConfig
+from dia_demo.config import ModelConfig, RuntimeConfig
 from dia_demo.engine.family import ModelInfo
 from dia_demo.engine.loading.memory import STEP_BYTES, gb, needed_bytes
 from dia_demo.engine.loading.placement import CACHED_BYTES, place_on_cpu
@@ -26,8 +26,19 @@ from dia_demo.services.measurements.types import QuickResult
 STEP_SHARE = {"float32": 0.85, "bfloat16": 0.90, "int8": 0.88, "int8+int5": 0.8, "int4": 0.75}
 # The share of its largest convolution's rate that Descript's whole decoder reaches.
 CODEC_SHARE = 0.9
+# The share of a step that a light one takes: 0.35 to 0.5 by the table of Dia2 there.
+LIGHT_SHARE = 0.45
 # The codec that the quick measurement represents.
 DESCRIPT = CodecFormat()
+
+
+def work(config: ModelConfig, steps: float, prompt_frames: int = 0) -> float:
+    """The time of a row's first `steps`, in steps that are not light (`ModelConfig.light_steps`).
+
+    prompt_frames: of its voice prompt, whose last frame its first step reads again.
+    """
+    light = max(0, config.light_steps - max(0, prompt_frames - 1))
+    return steps - (1 - LIGHT_SHARE) * min(steps, light)
 
 
 @dataclass(frozen=True)
@@ -45,9 +56,9 @@ class Pace:
 
     def take_seconds(self, info: ModelInfo, audio_seconds: float, text_bytes: int) -> float:
         """Seconds for a take with this much audio and text, once its model is loaded."""
-        frames = audio_seconds * info.frames_per_second + info.config.max_delay
+        steps = audio_seconds * info.frames_per_second + info.config.max_delay
         decoding = audio_seconds * self.per_codec_second
-        return text_bytes * self.per_byte + frames * self.per_frame + decoding
+        return text_bytes * self.per_byte + work(info.config, steps) * self.per_frame + decoding
 
 
 def derived_pace(

@@ -14,6 +14,7 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict, replace
+from functools import partial
 from typing import TypeVar
 
 from dia_demo.config import RuntimeConfig
@@ -33,6 +34,7 @@ from dia_demo.services.speed.estimate import (
     precision_here,
     seconds_per_byte,
     seconds_per_prompt_frame,
+    work,
 )
 from dia_demo.services.speed.rates import Rates, machine_identity
 from dia_demo.services.speed.run_estimate import ExpectedTake, RunEstimate
@@ -121,6 +123,7 @@ class MachineSpeed:
             steps=audio * fps + config.max_delay,
             deviation=info.profile.length_deviation,
             limit=longest * fps + config.max_delay,
+            work=partial(work, config, prompt_frames=prompt),
         )
         if pace is None:
             return take
@@ -211,7 +214,8 @@ class MachineSpeed:
         quick = self.quick
         reading = 0.0 if quick is None else text_bytes * seconds_per_byte(info, quick)
         # At least half, because the time of the encoder is an estimate.
-        per_frame = max(figures.token_seconds - reading, figures.token_seconds / 2) / figures.steps
+        per_frame = max(figures.token_seconds - reading, figures.token_seconds / 2)
+        per_frame /= work(info.config, figures.steps)
         # Nobody waits for what is decoded beside the steps: all but the end of it.
         beyond_tokens = max(figures.wall_seconds - figures.token_seconds, LEAST_SECONDS)
         waited = min(figures.codec_seconds, beyond_tokens)

@@ -46,10 +46,11 @@ class ExpectedTake:
     """What is known of a take before it runs.
 
     steps: its median number of decoder steps, whose logarithm has the standard deviation
-    `deviation`; limit: the steps after which it is cut off. step_seconds: of a step with its share
-    of the codec, alone, None if unknown; factor: how far that may be off. reading_seconds: the time
-    until the first step. others: how many takes are made beside it. exponent: see
-    `Profile.batch_exponent`.
+    `deviation`; limit: the steps after which it is cut off. step_seconds: of a step that is not
+    light, with its share of the codec, alone, None if unknown; factor: how far that may be off.
+    reading_seconds: the time until the first step. others: how many takes are made beside it.
+    exponent: see `Profile.batch_exponent`. work: the time of its first steps, in steps that are not
+    light (`estimate.work`).
     """
 
     steps: float
@@ -60,6 +61,7 @@ class ExpectedTake:
     reading_seconds: float = 0.0
     others: int = 0
     exponent: float = 0.5
+    work: Callable[[float], float] = float
 
     @property
     def left(self) -> TimeLeft | None:
@@ -73,7 +75,7 @@ class RowEstimate:
     def __init__(self, expected: ExpectedTake) -> None:
         self.expected = expected
         self.step, self.ended, self.has_begun = 0, False, False
-        self._samples: deque[tuple[float, int]] = deque()
+        self._samples: deque[tuple[float, float]] = deque()  # Times, and the work done then.
         self._others = 0
         self._prior, self._factor = expected.step_seconds, expected.factor
         self.share(expected.others)
@@ -97,10 +99,10 @@ class RowEstimate:
     def note(self, step: int, now: float, others: int = 0) -> None:
         """The take is at this step, beside so many others."""
         self.share(others)
-        self.step = step
-        self._samples.append((now, step))
+        self.step, done = step, self.expected.work(step)
+        self._samples.append((now, done))
         # The later half decides: other programs come and go.
-        while len(self._samples) > 2 and self._samples[1][1] <= step / 2:
+        while len(self._samples) > 2 and self._samples[1][1] <= done / 2:
             self._samples.popleft()
 
     @property
@@ -119,11 +121,14 @@ class RowEstimate:
             return None
         known = self.expected
         steps = length_left(known.steps, known.deviation, self.step, known.limit)
-        left = TimeLeft(steps.low * speed.low, steps.high * speed.high)
+        low, high = (
+            known.work(self.step + more) - known.work(self.step) for more in (steps.low, steps.high)
+        )
+        left = TimeLeft(low * speed.low, high * speed.high)
         return left if self.has_begun else left + TimeLeft.from_estimate(known.reading_seconds)
 
     def _step_seconds(self) -> TimeLeft | None:
-        prior, steps, seconds = self._prior, 0, 0.0
+        prior, steps, seconds = self._prior, 0.0, 0.0
         if len(self._samples) > 1:
             (began, first), (now, last) = self._samples[0], self._samples[-1]
             steps, seconds = last - first, now - began

@@ -10,9 +10,10 @@ import pytest
 
 from dia_demo.config import RuntimeConfig
 from dia_demo.engine.loading.placement import place_on_cpu
-from dia_demo.families.resolve import resolve
+from dia_demo.families.resolve import random_model, resolve
 from dia_demo.machine import system
 from dia_demo.services.speed import machine_speed as speed_module
+from dia_demo.services.speed.estimate import work
 from dia_demo.services.speed.machine_speed import FEWEST_STEPS, LAST_TAKES, MachineSpeed
 from dia_demo.services.take import Request, VoicePrompt
 from tests.helpers.models.known import DIA_NAME
@@ -123,6 +124,25 @@ def test_a_take_counts_more_than_an_estimate(known):
     assert pace.measured
     assert pace.per_frame == pytest.approx(0.002, rel=0.02)
     assert pace.per_codec_second == pytest.approx(0.1)
+
+
+def test_light_steps_do_not_make_a_take_of_dia2_look_fast(known):
+    """17 of 100 steps, at 0.45 of the time of the others."""
+    info = random_model("dia2-1b")
+    steps = replace(TAKE, steps=100, token_seconds=9.065)
+    known.learn_take(info, steps, 1, 80)
+    runtime = RuntimeConfig(info.name, TAKE.precision, threads=1)
+    pace = known.pace(info, runtime, 10.0)
+    assert pace.per_frame == pytest.approx(0.1)
+    frames = 10.0 * 12.5 + 18 - 17 * 0.55
+    assert pace.take_seconds(info, 10.0, 0) == pytest.approx(frames * 0.1 + 10 * 0.1)
+
+
+def test_a_long_voice_prompt_leaves_no_light_steps():
+    """Its last frame is read again, and the first step after it draws column 18."""
+    config = random_model("dia2-1b").config
+    assert work(config, 40, prompt_frames=18) == 40
+    assert work(config, 40, prompt_frames=11) == pytest.approx(40 - 7 * 0.55)
 
 
 def test_what_is_decoded_beside_the_steps_is_not_waited_for(known):

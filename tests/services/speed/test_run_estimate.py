@@ -7,11 +7,14 @@ import random
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 
 import pytest
 
 from dia_demo.engine.events import Loading, Progress, Started, Waiting
 from dia_demo.engine.time_left import NOTHING, TimeLeft, length_left
+from dia_demo.model.dia2.config import Dia2Config
+from dia_demo.services.speed.estimate import work
 from dia_demo.services.speed.run_estimate import ExpectedTake, RunEstimate
 from dia_demo.services.wording import time_left
 
@@ -23,7 +26,8 @@ STARTED = Started(1, "nano", "int8", "cpu", 24_000, 5.0)
 
 @dataclass
 class Run:
-    """A run as it will turn out: seconds of loading in two stages, steps, seconds of a step."""
+    """A run as it will turn out: seconds of loading in two stages, steps, seconds of a step, and of
+    each of its first `light` steps."""
 
     expected: ExpectedTake
     steps: int
@@ -31,6 +35,8 @@ class Run:
     loading: float = 0.0
     expected_loading: TimeLeft | None = NOTHING
     seed: int = 0
+    light: int = 0
+    light_seconds: float = 0.0
 
     def __post_init__(self) -> None:
         self.now = 0.0
@@ -48,7 +54,8 @@ class Run:
         self.now += self.expected.reading_seconds
         reported = self.now
         for step in range(1, self.steps + 1):
-            self.now += self.step_seconds * noise.uniform(0.8, 1.2)
+            seconds = self.light_seconds if step <= self.light else self.step_seconds
+            self.now += seconds * noise.uniform(0.8, 1.2)
             if self.now - reported >= REPORT_SECONDS:
                 reported = self.now
                 yield self.now, estimate.note(Progress(step, 0.0, 0.0, 1.0, 1.0)).left
@@ -117,6 +124,26 @@ def test_there_is_a_figure_from_the_first_tenth_on(loading):
     assert all(left is not None for _, _, left in judged)
     single = [passed for passed, _, left in judged if time_left(left).startswith("about")]
     assert len(single) > 0.6 * len(judged)
+
+
+@pytest.mark.parametrize("speed", [1.0, 1.3, 0.75, None])
+@pytest.mark.parametrize("steps", [40, 100, 400])
+@pytest.mark.parametrize("share", [0.35, 0.5])
+def test_light_steps_do_not_make_the_others_look_fast(steps, speed, share):
+    """Dia2's first steps, which take about 0.45 of the time of the others."""
+    known = None if speed is None else 0.1 / speed
+    expected = ExpectedTake(steps, 0.1, 4 * steps, known, 1.3, work=partial(work, Dia2Config()))
+    run = Run(expected, steps, 0.1, light=17, light_seconds=share * 0.1)
+    wrong = [
+        (round(passed, 2), round(left, 1), time_left(known))
+        for passed, left, known in run.judged()
+        if known is not None and not is_right(time_left(known), left)
+    ]
+    assert wrong == []
+    whole = replace(expected, work=float).left
+    assert whole is None or whole.high - expected.left.high == pytest.approx(
+        17 * 0.55 * known * 1.3
+    )
 
 
 def test_an_unknown_speed_is_known_after_a_few_steps():
