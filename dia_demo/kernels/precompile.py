@@ -91,12 +91,13 @@ def kernels(precision: str) -> list[Callable[[], object]]:
     from dia_demo.kernels.llvm_simd import dot_lanes
     from dia_demo.kernels.matmul.linear import block_function
     from dia_demo.kernels.sampling import sample
+    from dia_demo.kernels.turns import add_evidence, count_same
 
     form = FORMATS[precision]
     forms = (form, packing.INT8) if form == packing.INT4 else (form,)  # The logits have 8 bits.
     ints, floats = np.zeros(1, np.int64), np.zeros(1, np.float32)
     rows_of_floats, rows_of_bits = np.zeros((1, 1), np.float32), np.zeros((1, 1), np.uint16)
-    codes = np.zeros((1, 1), np.int64)
+    codes, rows_of_voices = np.zeros((1, 1), np.int64), np.zeros((1, 1, 1), np.float32)
     step = (0, np.zeros(1, STEP_ARGS), np.zeros(0, OP), np.zeros((1, 1), CACHE))
     sampled = (0, 0, ints, ints, rows_of_floats, floats, floats, floats, ints, 0, 0, 0, codes)
     return [
@@ -104,6 +105,8 @@ def kernels(precision: str) -> list[Callable[[], object]]:
         partial(attend_function, form != packing.FLOAT32),
         *(partial(block_function, form, bool(dot_lanes(form))) for form in forms),
         partial(_compile, sample, sampled),
+        partial(_compile, count_same, (codes, 0, ints, codes)),
+        partial(_compile, add_evidence, (floats, np.float32(0), rows_of_voices, ints, 0)),
         partial(_compile, snake.snake_float32, (rows_of_floats, floats, floats, rows_of_floats)),
         partial(_compile, snake.snake_float32_inplace, (rows_of_floats, floats, floats)),
         partial(_compile, snake.snake_bfloat16, (rows_of_bits, floats, floats, rows_of_bits)),

@@ -23,6 +23,19 @@ def scratch_bytes(vocabulary: int) -> int:
 
 
 @inlined
+def scratch_arrays(scratch, vocabulary):
+    """Its arrays: codes, sorted codes, guided logits, keys, sorted keys."""
+    space = vocabulary + 2
+    return (
+        carray(int64_at(scratch), space),
+        carray(int64_at(scratch + 8 * space), space),
+        carray(float32_at(scratch + 16 * space), vocabulary),
+        carray(float32_at(scratch + 20 * space), space),
+        carray(float32_at(scratch + 24 * space), space),
+    )
+
+
+@inlined
 def is_finite(numbers):
     """Whether all numbers are."""
     count = INT(0)
@@ -148,12 +161,7 @@ def sample(
     `scratch_bytes`, zeros at first, so that no place is ever an address beyond the logits.
     """
     rows, channels = out.shape
-    space = vocabulary + 2
-    codes = carray(int64_at(scratch), space)
-    sorted_codes = carray(int64_at(scratch + 8 * space), space)
-    guided = carray(float32_at(scratch + 16 * space), vocabulary)
-    keys = carray(float32_at(scratch + 20 * space), vocabulary)
-    sorted_keys = carray(float32_at(scratch + 24 * space), vocabulary)
+    codes, sorted_codes, guided, keys, sorted_keys = scratch_arrays(scratch, vocabulary)
     for row in range(rows):
         scale = cfg_scale[row]
         for channel in range(channels):

@@ -97,7 +97,7 @@ def _compile(function: Any, arguments: tuple) -> None:
 
     In the caller's thread, so that an error is raised before any thread runs.
     """
-    if hasattr(function, "signatures") and not function.signatures:
+    if hasattr(function, "overloads") and not function.overloads:
         from numba import typeof
 
         function.compile(tuple(typeof(argument) for argument in arguments))

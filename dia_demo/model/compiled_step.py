@@ -156,7 +156,7 @@ class CompiledStep:
         for number, (cache, branch) in enumerate(slots):
             if branch == 0:
                 queries = self._buffers["qkv_or_gate"][number, : heads * head_dim]
-                cache.text_queries = queries.view(heads, head_dim)
+                cache.set_text_queries(queries.view(heads, head_dim))
             if cache.scale_vector is not None:
                 self._buffers["offset"][number, : len(cache.scale_vector)] = cache.scale_vector
         self._capacities = np.array([cache.capacity for cache, _ in slots], np.int64)

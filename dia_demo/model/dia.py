@@ -101,7 +101,7 @@ class DecoderLayer(nn.Module):
         x_BTD = x_BTD + self.self_attention.o_proj(mixed)
         q = self.cross_attention.queries(self.pre_ca_norm(x_BTD, dtype))
         for cache, (q_row,) in _split_rows(caches, q):
-            cache.text_queries = q_row[0, -1]  # At last those of the last layer.
+            cache.set_text_queries(q_row[0, -1])  # At last those of the last layer.
         texts = (layers[index] for cache in caches for layers in cache.cross)
         mixed = _join(attend(q_slot, *text) for q_slot, text in zip(q.split(1), texts, strict=True))
         x_BTD = x_BTD + self.cross_attention.o_proj(mixed)

@@ -93,7 +93,7 @@ class RowCache:
     several frames a step, what the last step has computed for its further frames, float32
     [branches, D].
     text_head: the head of the last layer's cross-attention that follows the text, if one does.
-    text_queries: the first branch's queries [H, K] there in the last step; its model sets them.
+    capacity: positions that fit without growing.
     """
 
     def __init__(
@@ -108,30 +108,36 @@ class RowCache:
         self.cross = cross
         self.scale_vector = scale_vector
         self.state: Tensor | None = None
-        self.text_queries: Tensor | None = None
         self._text_head = text_head
+        self._text_query: np.ndarray | None = None
         self._text_keys: np.ndarray | None = None
         self._config = config
         self.branches = len(cross)
         self.max_positions = max_positions
         self.length = 0
         like = cross[0][0][0]
-        capacity = min(FIRST_POSITIONS, max_positions)
-        shape = (self.branches, config.num_kv_heads, capacity, config.head_dim)
+        self.capacity = min(FIRST_POSITIONS, max_positions)
+        shape = (self.branches, config.num_kv_heads, self.capacity, config.head_dim)
         self._keys = [like.new_full(shape, torch.nan) for _ in range(config.num_layers)]
         self._values = [like.new_full(shape, torch.nan) for _ in range(config.num_layers)]
+
+    def set_text_queries(self, queries_HK: Tensor) -> None:
+        """The first branch's queries in the last layer's cross-attention. A model that writes those
+        of all steps to one float32 tensor sets it once."""
+        if self._text_head is None:
+            return
+        self._text_query = queries_HK[self._text_head].float().numpy(force=True)
+        if self._text_keys is None:  # They are the same in every step.
+            keys_GSK = self.cross[0][-1][0][0]
+            group = self._text_head * len(keys_GSK) // len(queries_HK)
+            self._text_keys = keys_GSK[group].float().numpy(force=True)
 
     @property
     def text_place(self) -> int | None:
         """The byte of the text that the last step read, where a head follows the text."""
-        if self._text_head is None or self.text_queries is None:
+        if self._text_query is None or self._text_keys is None:
             return None
-        if self._text_keys is None:  # They are the same in every step.
-            keys_GSK = self.cross[0][-1][0][0]
-            group = self._text_head * len(keys_GSK) // len(self.text_queries)
-            self._text_keys = keys_GSK[group].float().numpy(force=True)
-        query = self.text_queries[self._text_head].float().numpy(force=True)
-        return int(self._text_keys.dot(query).argmax())
+        return int(self._text_keys.dot(self._text_query).argmax())
 
     @property
     def size_bytes(self) -> int:
@@ -142,11 +148,6 @@ class RowCache:
     @property
     def dtype(self) -> torch.dtype:
         return self._keys[0].dtype
-
-    @property
-    def capacity(self) -> int:
-        """Positions that fit without growing."""
-        return self._keys[0].shape[2]
 
     @property
     def text_lengths(self) -> list[int]:
@@ -171,6 +172,7 @@ class RowCache:
         assert needed <= self.max_positions, "a row ran past its max_tokens"
         while capacity < needed:
             capacity = min(2 * capacity, self.max_positions)
+        self.capacity = capacity
         for tensors in (self._keys, self._values):
             for layer, old in enumerate(tensors):
                 grown = old.new_full((*old.shape[:2], capacity, old.shape[3]), torch.nan)

@@ -35,7 +35,7 @@ def test_a_take_compiles_nothing_that_was_not_precompiled():
     assert snake.snake_kind() == "compiled"
     assert len(jit._callbacks) == called_by_address
     kernels = [step.args[0] for step in wanted if step.func is precompile._compile]
-    assert [len(kernel.signatures) for kernel in kernels] == [1] * 6
+    assert [len(kernel.signatures) for kernel in kernels] == [1] * 8
 
 
 @pytest.fixture

@@ -98,7 +98,7 @@ def test_a_kernel_is_compiled_before_any_thread_runs(monkeypatch):
     started = []
 
     class Uncompilable:
-        signatures = ()
+        overloads: dict = {}
 
         def compile(self, arguments):
             raise RuntimeError("no compiler")

@@ -26,7 +26,7 @@ DOUBT = 16.0
 # What counts of a frame in the next one: the last half a second is half of all that counts.
 # (Heard four at a time, frames took half the time, 2% of a step of the embedded voice instead of
 # 4%, but turns came back later: with a doubt of 12, 7 of the 160 dialogues were left and not 3.)
-MEMORY = 0.97
+MEMORY = np.float32(0.97)
 # The multiple of the ratios that is added. With 2.5 more turns stayed in another voice, and with 6
 # the correction itself changed the sound.
 STRENGTH = 3.0
@@ -40,15 +40,14 @@ class VoiceDrift:
     """
 
     def __init__(self, table: VoiceTable) -> None:
+        from dia_demo.kernels.turns import add_evidence
+
+        self._add_evidence = add_evidence
         self._table, self._ratios = table, code_ratios(table)
         self._turn: int | None = None
         self._voice: int | None = None  # Its place in the table.
         self._evidence = np.zeros(len(table.voices), np.float32)
         self.correction: np.ndarray | None = None
-        if self._ratios is not None:
-            books, self._num_codes, voices = self._ratios.shape
-            self._by_code = self._ratios.reshape(-1, voices)
-            self._first_code = self._num_codes * np.arange(books)
 
     def hear(self, turn: int, voice: Voice | None, codes: np.ndarray) -> None:
         """The codes [C] of a step. turn: the number of the one that is spoken; voice: of its
@@ -62,11 +61,7 @@ class VoiceDrift:
         ratios, right = self._ratios, self._voice
         if ratios is None or right is None or self.correction is not None:
             return
-        if codes.max() >= self._num_codes:
-            return
-        self._evidence *= MEMORY
-        self._evidence += np.add.reduce(self._by_code.take(self._first_code + codes, axis=0))
-        if np.maximum.reduce(self._evidence) - self._evidence[right] > DOUBT:
+        if self._add_evidence(self._evidence, MEMORY, ratios, codes, right) > DOUBT:
             self.correction = STRENGTH * ratios[:, :, right]
 
 

@@ -56,6 +56,8 @@ class TurnVoices:
         chosen: VoiceNames = NO_NAMES,
         with_marks: bool = True,
     ) -> None:
+        from dia_demo.kernels.turns import count_same
+
         table = config.voices
         assert table is not None, "the model has voices by name"
         one, two = (None if name is None else table.find(name) for name in chosen)
@@ -103,7 +105,7 @@ class TurnVoices:
         # In the middle of speech, a mark is followed only in a silence.
         self._opening = np.array([*table.turn_start, *[table.silence] * SILENT_FRAMES])
         self._longest = len(self._opening) + int(self._delay.max())
-        self._places = _places_of_start(len(self._start), self._delay)
+        self._count_same = count_same
 
     @property
     def names(self) -> tuple[str | None, str | None] | None:
@@ -178,8 +180,7 @@ class TurnVoices:
 
     def _share_same(self, tokens: np.ndarray, frame: int) -> float:
         """The share of a turn's first codes that the frames before `frame` have."""
-        found = tokens.ravel().take(self._places + frame * len(self._delay))
-        return np.count_nonzero(found == self._start) / self._start.size
+        return self._count_same(tokens, frame, self._delay, self._start) / self._start.size
 
     def _begin(self, start: int) -> None:
         """Note the turn that begins at this frame: the current one goes on, or the next one begins,
@@ -215,13 +216,6 @@ class TurnVoices:
         return first[-1] != begins[0] and not any(
             first[place : place + 2] == begins for place in range(len(first))
         )
-
-
-def _places_of_start(length: int, delay: np.ndarray) -> np.ndarray:
-    """Where the first codes of a turn, [length, C], are in the tokens [positions, C], counted from
-    the place of the frame after them."""
-    positions = np.arange(-length, 0)[:, None] + 1 + delay
-    return positions * len(delay) + np.arange(len(delay))
 
 
 def _traits_of(voice: Voice | None) -> VoiceTraits | None:

@@ -11,9 +11,15 @@ from __future__ import annotations
 import numpy as np
 from numba import carray
 
-from dia_demo.kernels.intrinsics import float32_at, int64_at
+from dia_demo.kernels.intrinsics import float32_at
 from dia_demo.kernels.jit import compiled, inlined
-from dia_demo.kernels.sampling import draw_place, is_finite, limit_of_top, sort_codes
+from dia_demo.kernels.sampling import (
+    draw_place,
+    is_finite,
+    limit_of_top,
+    scratch_arrays,
+    sort_codes,
+)
 
 # How one row draws. cond, uncond: its slots, which follow each other, or are the same without
 # guidance. scale: 1 is no guidance. temperature: 0 takes the most likely code.
@@ -45,12 +51,7 @@ def draw_code(logits, stride, vocabulary, limit, drawing, uniform, scratch):
     logits: the address of float32 [slots, vocabulary], with `stride` bytes from slot to slot. Only
     codes below `limit` are drawn; the others take part in the guidance. scratch: an address.
     """
-    space = vocabulary + 2
-    codes = carray(int64_at(scratch), space)
-    sorted_codes = carray(int64_at(scratch + 8 * space), space)
-    guided = carray(float32_at(scratch + 16 * space), vocabulary)
-    keys = carray(float32_at(scratch + 20 * space), space)
-    sorted_keys = carray(float32_at(scratch + 24 * space), space)
+    codes, sorted_codes, guided, keys, sorted_keys = scratch_arrays(scratch, vocabulary)
     own = carray(float32_at(logits + stride * drawing.cond), vocabulary)
     other = carray(float32_at(logits + stride * drawing.uncond), vocabulary)
     if not (is_finite(own) and is_finite(other)):
