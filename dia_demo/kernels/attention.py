@@ -18,12 +18,16 @@ from dia_demo.kernels.intrinsics import bfloat16_at, cast_like, exp, float32_at
 from dia_demo.kernels.jit import ANY_ORDER, address_of, compiled, inlined
 from dia_demo.kernels.llvm_simd import F32, I64, SimdBuilder
 from dia_demo.kernels.matmul.microkernels import tiles_of_rows
+from dia_demo.machine import processor
 
 LANES = 16
-# Tile sizes: enough independent sums to hide the latency of an addition, few enough for registers.
+# Tile sizes, by heads: enough independent sums to hide the latency of an addition, few enough for
+# the registers, of which AVX-512 has 32 that hold a vector, and AVX2 16 that hold half of one.
 HEADS_AT_ONCE = (4, 1)
-KEYS_AT_ONCE = {4: (2, 1), 1: (4, 1)}
-VECTORS_AT_ONCE = {4: (4, 1), 1: (8, 1)}
+KEYS_AT_ONCE: dict[int, tuple[int, ...]] = {4: (1,), 1: (4, 1)}
+VECTORS_AT_ONCE: dict[int, tuple[int, ...]] = {4: (1,), 1: (4, 2, 1)}
+if processor.has_avx512():
+    KEYS_AT_ONCE, VECTORS_AT_ONCE = {4: (2, 1), 1: (8, 1)}, {4: (4, 2, 1), 1: (8, 2, 1)}
 # How far ahead keys and values are prefetched.
 PREFETCH_BYTES = 8192
 
@@ -89,7 +93,7 @@ def qk_scores(context, is_bf16, q, heads, keys, width, count, scores):
     def tile(simds, num_heads, num_keys, q, keys, width, scores, scores_stride):
         builder = simds[0].builder
         q_stride, key_stride = builder.mul(width, I64(4)), builder.mul(width, I64(size))
-        totals = [[F32(0.0)] * num_keys for _ in range(num_heads)]
+        totals = ir.Constant(ir.VectorType(F32, num_heads * num_keys), None)
         for simd, first, steps in _spans(simds, width):
             sums = simd.variables(num_heads, num_keys, simd.floats)
             simd.fill(sums, simd.zeros())
@@ -104,14 +108,11 @@ def qk_scores(context, is_bf16, q, heads, keys, width, count, scores):
                     for key_vector, total in zip(key_vectors, sums[head], strict=True):
                         product = simd.fma(key_vector, query, builder.load(total))
                         builder.store(product, total)
-            for head in range(num_heads):
-                for key in range(num_keys):
-                    part = simd.sum_lanes(builder.load(sums[head][key]))
-                    totals[head][key] = builder.fadd(totals[head][key], part)
-        for head, head_totals in enumerate(totals):
-            for key, total in enumerate(head_totals):
-                address = simds[0].at(simds[0].row(scores, scores_stride, head), 4 * key)
-                simds[0].store(total, address)
+            all_sums = [builder.load(variable) for variable in sum(sums, [])]
+            totals = builder.fadd(totals, simd.sum_lanes(all_sums))
+        for head in range(num_heads):
+            its_totals = simds[0].shuffle(totals, range(num_keys * head, num_keys * (head + 1)))
+            simds[0].store(its_totals, simds[0].row(scores, scores_stride, head))
 
     def generate(context, builder, _signature, arguments):
         _, q, heads, keys, width, count, scores = arguments

@@ -150,12 +150,28 @@ class SimdBuilder:
         top = self.builder.shl(ints, self.int_constant(24 - 8 * byte))
         return self.builder.ashr(top, self.int_constant(24))
 
-    def sum_lanes(self, floats: ir.Value) -> ir.Value:
-        """The sum of all lanes, in any order."""
-        name = f"llvm.vector.reduce.fadd.v{self.lanes}f32"
-        kind = ir.FunctionType(F32, [F32, self.floats])
-        function = cgutils.get_or_insert_function(self.builder.module, kind, name)
-        return self.builder.call(function, (F32(-0.0), floats), fastmath=("reassoc",))
+    def sum_lanes(self, vectors: Sequence[ir.Value]) -> ir.Value:
+        """A vector of the sums of all lanes of each of 1, 2, 4, 8... vectors.
+
+        The halves of a vector are added, then the halves of that, as LLVM adds the lanes of one
+        vector. Two vectors share each addition, in the halves of its result.
+        """
+        parts, width = list(vectors), self.lanes  # Lanes of a part that belong to one vector.
+        while len(parts) > 1 or width > 1:
+            others = parts[1::2] or [None]  # The last part is added to itself.
+            pairs = list(zip(parts[::2], others, strict=True))
+            lanes = range(parts[0].type.count * min(len(parts), 2))
+            if width > 1:
+                width //= 2
+                lower = [lane for lane in lanes if lane // width % 2 == 0]
+                upper = [lane + width for lane in lower]
+                parts = [
+                    self.builder.fadd(self.shuffle(a, lower, b), self.shuffle(a, upper, b))
+                    for a, b in pairs
+                ]
+            else:
+                parts = [self.shuffle(a, lanes, b) for a, b in pairs]
+        return parts[0]
 
     def to_floats(self, ints: ir.Value) -> ir.Value:
         return self.builder.sitofp(ints, self.floats)

@@ -26,9 +26,9 @@ def functions():
 
     from dia_demo.kernels.attention import rotate
     from dia_demo.kernels.decoder_step import _silu_mul, rms_norm
+    from dia_demo.kernels.frames.mimi_step import _layer_norm
     from dia_demo.kernels.intrinsics import float32_at
     from dia_demo.kernels.jit import compiled
-    from dia_demo.kernels.mimi_step import _layer_norm
     from dia_demo.kernels.snake import snake_float32
 
     @compiled()

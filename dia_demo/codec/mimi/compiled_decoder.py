@@ -1,4 +1,4 @@
-"""Mimi's decoder as one compiled call for a few frames: see kernels/mimi_step.py.
+"""Mimi's decoder as one compiled call for a few frames: see kernels/frames/mimi_step.py.
 
 A `_Program` lists the operations with the buffers that they read and write. Two streams may be
 decoded at the same time, so a decoder has as many programs as are used at once.
@@ -18,8 +18,7 @@ from dia_demo.codec.mimi.config import STRIDE
 from dia_demo.codec.mimi.transformer import AttentionCache, rotary_frequencies, rotary_tables
 from dia_demo.codec.mimi.weights import StoredMimi
 from dia_demo.kernels.attention import attend_function
-from dia_demo.kernels.matmul.linear import block_function
-from dia_demo.kernels.mimi_step import (
+from dia_demo.kernels.frames.mimi_step import (
     ATTENTION,
     ELU,
     GELU,
@@ -34,6 +33,7 @@ from dia_demo.kernels.mimi_step import (
     UPSAMPLE,
     run_mimi,
 )
+from dia_demo.kernels.matmul.linear import block_function
 from dia_demo.kernels.packing import BLOCK, padded_size
 from dia_demo.kernels.thread_pool import thread_pool, yield_core
 from dia_demo.model.cpu_model import torch_threads

@@ -1,4 +1,4 @@
-"""The weights of Mimi's decoder as the compiled call reads them (kernels/mimi_step.py)."""
+"""The weights of Mimi's decoder as the compiled call reads them (kernels/frames/mimi_step.py)."""
 
 from __future__ import annotations
 

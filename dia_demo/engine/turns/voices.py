@@ -77,10 +77,8 @@ class TurnVoices:
             speaker: no_marks if voice is None else np.array([voice.mark])
             for speaker, voice in self.voices.items()
         }
-        heard: dict[int, int] = {}
-        if prompt is not None and said:
-            heard = marks_in_prompt(prompt, text[:said], table)
-            self._codes |= {speaker: np.array([mark]) for speaker, mark in heard.items()}
+        heard = {} if prompt is None else marks_in_prompt(prompt, text[:said], table)
+        self._codes |= {speaker: np.array([mark]) for speaker, mark in heard.items()}
         by_mark = {voice.mark: voice for voice in table.voices}
         self._traits = {
             speaker: prompt_voice
