@@ -1,4 +1,4 @@
-"""The head of the page as the server sends it: title, description, icon, link preview.
+"""The head of the page as the server sends it: title, description, icon, link preview, a script.
 
 gradio sets the title only in the browser, and its template previews links as "Gradio". Crawlers and
 messengers read the HTML and run no script.
@@ -13,8 +13,10 @@ from starlette.datastructures import MutableHeaders
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from dia_demo.files import PAGE_FILES
 from dia_demo.ui.html import TITLE
 
+STILL = PAGE_FILES / "still.js"
 DESCRIPTION = (
     "Write a dialogue and listen to it: Nari Labs' Dia generates two voices with laughter and "
     "other sounds, on an ordinary CPU."
@@ -36,6 +38,8 @@ def head_tags() -> str:
         '<meta name="twitter:card" content="summary">'
         '<link rel="icon" type="image/png" href="favicon.ico">'
         '<link rel="apple-touch-icon" href="favicon.ico">'
+        # gradio's `head` is inserted by its own script, and this has to come before it.
+        f"<script>{STILL.read_text('utf-8')}</script>"
     )
 
 

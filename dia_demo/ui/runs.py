@@ -6,8 +6,10 @@ And how other events are connected.
 from __future__ import annotations
 
 import json
+import math
 import re
 import threading
+import time
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -16,6 +18,7 @@ from typing import Any, Protocol
 
 import gradio as gr
 
+from dia_demo.engine.events import Progress
 from dia_demo.services.people import Caller, Visitor, network_of
 from dia_demo.ui.gradio_internals import element_number
 
@@ -28,6 +31,9 @@ IMMEDIATE: dict[str, Any] = {"queue": False, **PRIVATE}
 
 # Seconds between two updates of a run: more of them would take processor time from the model.
 SECONDS_BETWEEN_UPDATES = 0.2
+# The same of a take that is slower than playback: a browser on the same machine needs up to 0.1 s
+# of a core for each.
+SECONDS_BETWEEN_SLOW_UPDATES = 1.0
 # The path of calls from programs that hold no session: gradio creates a new one for every call.
 _CALLS = "/gradio_api/call/"
 # The session of such a call is the ID of its event; a page's session is shorter.
@@ -75,6 +81,30 @@ def choice_event(menu: gr.blocks.Block) -> Callable:
         show_progress="hidden",
     )
     return chosen.change
+
+
+class UpdateTimes:
+    """When a page that watches a take is to be updated."""
+
+    def __init__(self) -> None:
+        self._shown_at = -math.inf
+        self._first: tuple[float, float] | None = None  # The first sound: when, and its seconds.
+
+    def is_due(self, progress: Progress) -> bool:
+        """Whether this progress is to be shown: the first sound at once."""
+        now, seconds = time.monotonic(), progress.audio_seconds
+        is_first = seconds > 0 and self._first is None
+        if is_first:
+            self._first = now, seconds
+        pause = SECONDS_BETWEEN_UPDATES
+        if self._first is not None:
+            passed = now - self._first[0]
+            if passed >= SECONDS_BETWEEN_SLOW_UPDATES and seconds - self._first[1] < passed:
+                pause = SECONDS_BETWEEN_SLOW_UPDATES
+        if not is_first and now - self._shown_at < pause:
+            return False
+        self._shown_at = now
+        return True
 
 
 def event_value(event: gr.EventData, name: str) -> Any:

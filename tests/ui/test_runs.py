@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import time
+from dataclasses import replace
 from types import SimpleNamespace
 
 import gradio as gr
 import pytest
 
 from dia_demo.services.people import Visitor
-from dia_demo.ui.runs import LongRun, Sessions, Trigger, connect_run, visitor_of
+from dia_demo.ui.runs import LongRun, Sessions, Trigger, UpdateTimes, connect_run, visitor_of
+from tests.helpers.page.page_stubs import RUNNING
 
 PAGE = SimpleNamespace(session_hash="page")
 
@@ -148,3 +151,25 @@ def test_a_visitor_is_identified_by_address_with_session():
     assert {visitor_of(one).address for one in near} == {"2001:db8:0:1::/64"}
     assert visitor_of(request_from("2001:db8:0:2::7")).address != "2001:db8:0:1::/64"
     assert visitor_of(SimpleNamespace(session_hash="s")) == Visitor("", "s")
+
+
+def test_a_take_slower_than_playback_updates_the_page_less_often(monkeypatch):
+    """At most five times a second before the first sound, at once with it, then once a second."""
+    times, now, shown = UpdateTimes(), [100.0], []
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    for number in range(50):
+        seconds = max(0, number - 15) / 16  # Of sound: half of the time.
+        if times.is_due(replace(RUNNING, audio_seconds=seconds)):
+            shown.append(number)
+        now[0] += 0.125
+    assert shown == [0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 30, 38, 46]
+
+
+def test_a_take_faster_than_playback_is_shown_as_it_comes(monkeypatch):
+    times, now = UpdateTimes(), [100.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    shown = []
+    for number in range(30):
+        shown.append(times.is_due(replace(RUNNING, audio_seconds=number / 4)))
+        now[0] += 0.125
+    assert shown == [True, True, *[False, True] * 14]

@@ -35,7 +35,8 @@ export class Arrival {
     this.#fetched += samples.length;
     this.#isComplete = part.done;
     this.#arrived(samples, part.rate, part.done);
-    this.update(this.state);
+    // More may have come meanwhile. If there was nothing, the next state asks again.
+    if (samples.length || this.state.done) this.update(this.state);
   }
 
   // Seconds until the take can be heard to its end from `position` without a gap, at a speed; null

@@ -42,7 +42,8 @@ export class TakePlayer {
     this.#waveform = new Waveform(find("waveform"));
     this.#spoken = new SpokenWords(find("words"));
     this.#listen();
-    setInterval(() => { if (this.#wanted || this.#sound.isPlaying) this.#advance(); }, DRAW_MS);
+    // While it waits for sound, every state and every piece that arrives calls #advance.
+    setInterval(() => { if (this.#sound.isPlaying) this.#advance(); }, DRAW_MS);
     new ResizeObserver(() => this.#draw()).observe(element);
     watch("value", () => this.#update());
     this.#update();

@@ -8,6 +8,7 @@ export class Waveform {
   #canvas;
   #peaks = [];
   #seen = 0; // samples in `#peaks`
+  #drawn = ""; // what the canvas shows
 
   constructor(canvas) {
     this.#canvas = canvas;
@@ -16,6 +17,7 @@ export class Waveform {
   clear() {
     this.#peaks = [];
     this.#seen = 0;
+    this.#drawn = "";
   }
 
   // samples: all of the take so far; those after the ones seen before are read.
@@ -36,11 +38,16 @@ export class Waveform {
     const { clientWidth: width, clientHeight: height } = this.#canvas;
     const scale = window.devicePixelRatio || 1;
     if (!width) return;
+    const { color, accentColor } = getComputedStyle(this.#canvas);
+    const shown = [
+      width, height, scale, color, accentColor, this.#peaks.length, position.toFixed(2), total,
+    ].join();
+    if (shown === this.#drawn) return;
+    this.#drawn = shown;
     if (this.#canvas.width !== Math.round(width * scale)) {
       this.#canvas.width = Math.round(width * scale);
       this.#canvas.height = Math.round(height * scale);
     }
-    const { color, accentColor } = getComputedStyle(this.#canvas);
     const context = this.#canvas.getContext("2d");
     context.setTransform(scale, 0, 0, scale, 0, 0);
     context.clearRect(0, 0, width, height);

@@ -5,7 +5,6 @@ What the form's own events do is in `form_handlers`.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import replace
@@ -43,7 +42,7 @@ from dia_demo.ui.generate.live_audio import LiveAudio, LiveRun
 from dia_demo.ui.generate.take_files import TakeFiles, no_take, player_take, take_updates
 from dia_demo.ui.machine import xpu
 from dia_demo.ui.person_runs import ABANDONED, PersonRuns, WatchedRun, Work
-from dia_demo.ui.runs import SECONDS_BETWEEN_UPDATES, Sessions, Updates, event_value
+from dia_demo.ui.runs import Sessions, Updates, UpdateTimes, event_value
 from dia_demo.ui.status import PREPARING, explain, failed_status, status_of, with_remarks
 
 ALREADY_RUNNING = (
@@ -215,7 +214,7 @@ class GenerateHandlers:
             }
 
     def _make_take(self, request: Request, run: WatchedRun, live: LiveRun) -> Iterator[Updates]:
-        status, shown_at = PREPARING, 0.0
+        status, times = PREPARING, UpdateTimes()
         spoken: list[SpokenWord] = []
         with closing(self.synthesis.stream(request, run.cancel, in_int8_meanwhile=True)) as events:
             for event in events:
@@ -235,9 +234,8 @@ class GenerateHandlers:
                     if spoken:
                         said = words_so_far(request, spoken, event.audio_seconds)
                         live.tell(said, request.script)
-                    if time.monotonic() - shown_at < SECONDS_BETWEEN_UPDATES:
+                    if not times.is_due(event):
                         continue
-                    shown_at = time.monotonic()
                 if isinstance(event, Failed) and event.device != "cpu":
                     update |= self._cpu_instead(request.params.seed)
                 if result := finished_result(event):

@@ -87,7 +87,7 @@ class LiveRun:
         state = {
             "run": self.token,
             "rate": self.sample_rate,
-            "ready": round(self._ready, 2),
+            "ready": int(100 * self._ready) / 100,  # Not more than there is, by rounding.
             "done": self.done,
             "total": self._total and round(self._notice_seconds + self._total, 2),
             "left": self._left and round(self._left.mean, 2),

@@ -173,6 +173,15 @@ def test_live_sound_begins_with_the_notice_once_as_the_file_does():
     assert run.state() == run.state() | {"ready": 0.7, "total": 4.5, "lag": 0.8}
 
 
+def test_no_more_is_ready_than_there_is():
+    """A player that is told of more asks for it again and again."""
+    run = LiveRun()
+    for samples in range(1, 2000, 97):
+        run.add(np.zeros(samples, np.float32), 24000)
+        arrived = len(base64.b64decode(run.read_from(0)["pcm"])) / 2
+        assert arrived - 240 < 24000 * run.state()["ready"] <= arrived
+
+
 def test_only_an_ended_run_is_evicted_to_admit_another():
     live, runs = LiveAudio(), [LiveRun() for _ in range(KEPT_RUNS + 2)]
     for run in runs:
