@@ -24,8 +24,8 @@ from dia_demo.voices import RATIO_UNIT, Voice, VoiceTable
 # good ones among them harmed.
 DOUBT = 16.0
 # What counts of a frame in the next one: the last half a second is half of all that counts.
-# (Heard four at a time, frames took half the time, 2% of a step of the embedded voice instead of
-# 4%, but turns came back later: with a doubt of 12, 7 of the 160 dialogues were left and not 3.)
+# (Heard four at a time, turns came back later: with a doubt of 12, 7 of the 160 dialogues were left
+# and not 3.)
 MEMORY = np.float32(0.97)
 # The multiple of the ratios that is added. With 2.5 more turns stayed in another voice, and with 6
 # the correction itself changed the sound.

@@ -206,6 +206,24 @@ def test_a_slow_machine_waits_until_it_can_play_without_a_gap(open_window, slow)
         assert following["when"] == pytest.approx(piece["when"] + piece["seconds"], abs=1e-4)
 
 
+def test_no_piece_is_asked_for_twice(open_window, slow):
+    """Every question costs the machine that makes the take."""
+    page, asked = open_window(at=slow).open(), []
+
+    def note(request):
+        body = request.post_data_json if request.url.endswith("/component_server/") else {}
+        if body.get("fn_name") == "hear":
+            asked.append(body["data"]["from"])
+
+    page.on("request", note)
+    write_script(page, TURNS)
+    press(page, "Generate")
+    wait_state(page, *OVER)
+    assert len(set(asked)) > 1
+    # The answer at the very end may have come before the run was over.
+    assert len(asked) <= len(set(asked)) + 1
+
+
 def test_at_half_speed_it_is_heard_at_half_speed(open_window):
     watch = open_window(is_new=True)
     watch.context.add_init_script(NOTE_PIECES)
