@@ -71,6 +71,18 @@ class SimdBuilder:
         self.floats = ir.VectorType(F32, lanes)
         self.ints = ir.VectorType(I32, lanes)
         self.shorts = ir.VectorType(I16, 2 * lanes)
+        self._align_stack()
+
+    def _align_stack(self) -> None:
+        """Align the function's stack to whole vectors: a vector that LLVM moves from a register to
+        the stack would otherwise lie in two cache lines. A variable makes it do so that needs the
+        alignment and that it cannot remove.
+        """
+        with self.builder.goto_entry_block():
+            variable = self.builder.alloca(self.floats)
+            variable.align = 4 * self.lanes
+            kind = ir.FunctionType(ir.VoidType(), [variable.type])
+            self.builder.asm(kind, "", "r", [variable], side_effect=True)
 
     def call(self, name: str, result: ir.Type, *arguments: ir.Value) -> ir.Value:
         kind = ir.FunctionType(result, [argument.type for argument in arguments])
@@ -97,6 +109,14 @@ class SimdBuilder:
         """Prefetch the cache line of an address, which need not be valid."""
         pointer = self.builder.inttoptr(address, BYTE.as_pointer())
         self.call("llvm.prefetch.p0", ir.VoidType(), pointer, I32(0), I32(cache), I32(1))
+
+    def keep_order(self) -> None:
+        """Keep loads and prefetches on their side of this place.
+
+        LLVM would put all prefetches of a loop before its first load, which then waits for them.
+        """
+        kind = ir.FunctionType(ir.VoidType(), [])
+        self.builder.asm(kind, "", "~{memory}", [], side_effect=True)
 
     def opaque(self, value: ir.Value) -> ir.Value:
         """The same value, unknown to LLVM: a loop of so many iterations is not unrolled."""

@@ -8,6 +8,8 @@ byte each, and the other three are put together from the high ones.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
@@ -90,8 +92,9 @@ def _tile(simd, is_dot, weights, x_rows, scale_rows, sum_rows, groups, out, out_
             line = simd.at(line, builder.mul(lines.index, I64(5 * LINE)))
             ahead = simd.at(group_weights, PREFETCH)
             ahead = simd.at(ahead, builder.mul(lines.index, I64(QUARTER)))
-            for number in range(-(-QUARTER // LINE)):
-                simd.prefetch(simd.at(ahead, LINE * number))
+            lines_ahead = [simd.at(ahead, start) for start in range(0, QUARTER, LINE)]
+            # In turns with the weights that are read: a load waits for prefetches before it.
+            shares = iter(_in_parts(lines_ahead, 2 * at_once))
             for v in range(at_once):
                 first = builder.add(builder.mul(lines.index, I64(16)), I64(simd.lanes * v))
                 own = simd.at(line, 4 * simd.lanes * v)
@@ -100,9 +103,9 @@ def _tile(simd, is_dot, weights, x_rows, scale_rows, sum_rows, groups, out, out_
                     for half in (0, 1)
                 ]
                 if not is_dot:
-                    totals = _float_sums(simd, own, xs, bytes_of)
+                    totals = _float_sums(simd, own, xs, bytes_of, shares)
                 else:
-                    totals = _dot_sums(simd, own, xs, x_sums, x_scales, bytes_of)
+                    totals = _dot_sums(simd, own, xs, x_sums, x_scales, bytes_of, shares)
                 for row, total in enumerate(totals):
                     place = simd.at(simd.at(sums, 4 * BLOCK * row), builder.mul(first, I64(4)))
                     simd.store(builder.fadd(simd.load_floats(place), total), place)
@@ -115,9 +118,20 @@ def _tile(simd, is_dot, weights, x_rows, scale_rows, sum_rows, groups, out, out_
             simd.store(simd.fma(total, scale, simd.load_floats(place)), place)
 
 
-def _decode(simd: SimdBuilder, address: ir.Value) -> list[ir.Value]:
-    """The eight unsigned weights of half a group, four inputs in every lane, as ints."""
+def _in_parts(items: list, count: int) -> list[list]:
+    """The items in so many parts, as equal as possible."""
+    return [items[len(items) * i // count : len(items) * (i + 1) // count] for i in range(count)]
+
+
+def _decode(simd: SimdBuilder, address: ir.Value, ahead: Iterable[ir.Value]) -> list[ir.Value]:
+    """The eight unsigned weights of half a group, four inputs in every lane, as ints.
+
+    ahead: addresses to prefetch before.
+    """
     builder = simd.builder
+    simd.keep_order()
+    for line in ahead:
+        simd.prefetch(line)
     words = [simd.load(simd.at(address, LINE * number), simd.ints) for number in range(5)]
 
     def bits(word: int, shift: int, mask: int) -> ir.Value:
@@ -134,12 +148,12 @@ def _decode(simd: SimdBuilder, address: ir.Value) -> list[ir.Value]:
     return weights
 
 
-def _dot_sums(simd, line, xs, x_sums, x_scales, scales) -> list[ir.Value]:
+def _dot_sums(simd, line, xs, x_sums, x_scales, scales, ahead) -> list[ir.Value]:
     """float32 sums of a group for each row, by products of bytes."""
     builder, at_once = simd.builder, adds_byte_products_at_once()
     totals = [simd.int_constant(0)] * len(xs)
     for half in (0, 1):
-        weights = _decode(simd, simd.at(line, INT5_HALF * half))
+        weights = _decode(simd, simd.at(line, INT5_HALF * half), next(ahead))
         for row, x in enumerate(xs):
             inputs = [
                 simd.broadcast(simd.at(x, GROUP // 2 * half + 4 * number), I32)
@@ -191,13 +205,14 @@ def _zero_point_correction(simd: SimdBuilder, x_sums: ir.Value, scales) -> ir.Va
     return builder.shl(above, simd.int_constant(INT5_ZERO.bit_length() - 1))
 
 
-def _float_sums(simd: SimdBuilder, line, xs, scales) -> list[ir.Value]:
+def _float_sums(simd: SimdBuilder, line, xs, scales, ahead) -> list[ir.Value]:
     """float32 sums of a group for each row, with the weights converted to float32."""
     builder = simd.builder
     totals = [simd.zeros()] * len(xs)
     for half in (0, 1):
         part = [simd.zeros()] * len(xs)
-        for number, four in enumerate(_decode(simd, simd.at(line, INT5_HALF * half))):
+        weights = _decode(simd, simd.at(line, INT5_HALF * half), next(ahead))
+        for number, four in enumerate(weights):
             for byte in range(4):
                 weight = builder.sub(simd.byte_of_lanes(four, byte), simd.int_constant(INT5_ZERO))
                 weight = simd.to_floats(weight)

@@ -24,9 +24,10 @@ from dia_demo.kernels.matmul.microkernels import (
 from dia_demo.kernels.packing import BLOCK, GROUP, HALF, INT4, INT4_VALUES, INT8
 from dia_demo.machine.processor import adds_byte_products_at_once, has_avx512
 
-# How far ahead weights are prefetched where a block is read for one tile of rows. INT4 computes
-# longest on a cache line, so it also prefetches early into the L2 cache.
-AHEAD_BYTES = {INT8: PREFETCH_BYTES[INT8], INT4: 8192}
+# How far ahead weights are prefetched where a block is read for one tile of rows: INT8 with
+# vpdpbusd and without (Zen 5; Zen 3), and INT4, which computes longest on a cache line, so that it
+# also prefetches early into the L2 cache.
+INT8_AHEAD, INT8_AHEAD_AVX2, INT4_AHEAD = PREFETCH_BYTES[INT8], 2048, 8192
 # Vectors of a block whose sums are computed at the same time, with AVX-512's vpdpbusd.
 VECTORS_AT_ONCE = 4
 # Steps of four inputs of INT8 that are unrolled: of more, LLVM would put all prefetches first.
@@ -88,7 +89,9 @@ class _Ahead:
         size = builder.add(builder.mul(groups, I64(GROUP_BYTES[fmt])), I64(4 * BLOCK))
         own_part = builder.add(size, builder.mul(number, builder.lshr(size, self._shift)))
         is_alone = builder.icmp_unsigned("<", tiles, I64(2))
-        start = builder.select(is_alone, I64(AHEAD_BYTES[fmt]), own_part)
+        int8_ahead = INT8_AHEAD if adds_byte_products_at_once() else INT8_AHEAD_AVX2
+        ahead = INT4_AHEAD if fmt == INT4 else int8_ahead
+        start = builder.select(is_alone, I64(ahead), own_part)
         self._start = builder.add(weights, start)
 
     def prefetch(self, address) -> None:
