@@ -22,8 +22,9 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
 from time import monotonic, perf_counter, sleep
 
@@ -35,6 +36,7 @@ from tools.app_process import HOST, START_SECONDS, app_environment, free_port
 SENTENCE = "The bridge was closed until the end of spring."
 LONG = "The river was high that year, and nobody crossed it before the end of spring. " * 2
 REPEATS = 20
+PEOPLE = 4
 CLIENTS = 64
 EMBEDDED = "nano"
 # Random weights do not end a take: a sentence of theirs has so many tokens, 1.7 seconds.
@@ -72,6 +74,12 @@ class Server:
         self._process.wait(30)
 
 
+def client_from(address: str, url: str) -> httpx.Client:
+    """A client of the server with this address of its own."""
+    transport = httpx.HTTPTransport(local_address=address)
+    return httpx.Client(base_url=url, timeout=300, transport=transport)
+
+
 def speak(client: httpx.Client, seed: int, **more: object) -> tuple[float, float]:
     """Seconds until the first byte of a sentence, and until the last."""
     began, first = perf_counter(), None
@@ -100,31 +108,31 @@ def measure_sentence(client: httpx.Client) -> dict[str, float]:
     }
 
 
-def longest_wait(client: httpx.Client, seed: int, **more: object) -> float:
-    """The longest of four clients who ask for a sentence each, one after another."""
+def longest_wait(people: Sequence[httpx.Client], seed: int, **more: object) -> float:
+    """The longest wait of people who ask for a sentence each, one after another."""
     waits: list[float] = []
 
     def ask(number: int) -> None:
-        waits.append(speak(client, seed + number, **more)[1])
+        waits.append(speak(people[number], seed + number, **more)[1])
 
-    people = [threading.Thread(target=ask, args=[number]) for number in range(4)]
-    for person in people:
-        person.start()
+    asking = [threading.Thread(target=ask, args=[number]) for number in range(len(people))]
+    for thread in asking:
+        thread.start()
         sleep(0.2)
-    for person in people:
-        person.join()
+    for thread in asking:
+        thread.join()
     return max(waits)
 
 
 def measure_waiting(
-    client: httpx.Client, greedy: httpx.Client, rounds: int, **more: object
+    people: Sequence[httpx.Client], greedy: httpx.Client, rounds: int, **more: object
 ) -> dict[str, float]:
     """Medians of `longest_wait` without and beside a client with a dialogue of 40 parts.
 
     more: fields of the sentences' requests.
     """
-    longest_wait(client, 2900, **more)
-    alone = [longest_wait(client, 3000 + 10 * number, **more) for number in range(rounds)]
+    longest_wait(people, 2900, **more)
+    alone = [longest_wait(people, 3000 + 10 * number, **more) for number in range(rounds)]
     turns = " ".join(f"[S{1 + number % 2}] {LONG}" for number in range(40))
     body = {"input": turns, "seed": 1, "response_format": "wav"}
     is_enough = threading.Event()
@@ -141,7 +149,7 @@ def measure_waiting(
     sleep(0.5)
     beside: list[float] = []
     while len(beside) < rounds and asking.is_alive():
-        waited = longest_wait(client, 4000 + 10 * len(beside), **more)
+        waited = longest_wait(people, 4000 + 10 * len(beside), **more)
         if asking.is_alive():
             beside.append(waited)
     is_enough.set()
@@ -189,26 +197,22 @@ def main() -> None:
         "--model", default=EMBEDDED, help="the folder of another model: measures waiting alone"
     )
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory() as temporary:
+    with tempfile.TemporaryDirectory() as temporary, ExitStack() as stack:
         server = Server(Path(temporary), Path(temporary) / "log", options.model)
+        stack.callback(server.close)
         limits = httpx.Limits(max_connections=None)
-        try:
-            with (
-                httpx.Client(base_url=server.url, timeout=300, limits=limits) as client,
-                # Another address, so that it is another client.
-                httpx.Client(
-                    base_url=server.url,
-                    transport=httpx.HTTPTransport(local_address="127.0.0.2"),
-                ) as greedy,
-            ):
-                if options.model == EMBEDDED:
-                    measured = measure_sentence(client)
-                    measured |= measure_waiting(client, greedy, rounds=10)
-                    measured |= measure_throughput(client, options.seconds)
-                else:
-                    measured = measure_waiting(client, greedy, 3, max_tokens=RANDOM_TOKENS)
-        finally:
-            server.close()
+        client = stack.enter_context(httpx.Client(base_url=server.url, timeout=300, limits=limits))
+        # Each from an address of its own, as different people are.
+        greedy, *people = (
+            stack.enter_context(client_from(f"127.0.0.{number}", server.url))
+            for number in range(2, 3 + PEOPLE)
+        )
+        if options.model == EMBEDDED:
+            measured = measure_sentence(client)
+            measured |= measure_waiting(people, greedy, rounds=10)
+            measured |= measure_throughput(client, options.seconds)
+        else:
+            measured = measure_waiting(people, greedy, 3, max_tokens=RANDOM_TOKENS)
     for name, value in measured.items():
         print(f"{name:20} {value:10.3f}")
     print(json.dumps(measured))

@@ -11,13 +11,15 @@ import queue
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from math import inf
 from time import perf_counter
+from weakref import WeakSet
 
 from dia_demo.engine.decoder_model import DecoderModel, DeviceFailed
 from dia_demo.engine.events import Cancelled, Event, Failed, Finished
 from dia_demo.engine.row_stream import Part, RowStream
 from dia_demo.engine.rows.base_row import BaseRow
-from dia_demo.engine.scheduler import PLACES, Scheduler, Turns, reason_of
+from dia_demo.engine.scheduler import PLACES, Scheduler, Turns, is_awaited, reason_of
 from dia_demo.engine.sound.side_threads import SideThreads
 from dia_demo.errors import RunError
 from dia_demo.machine.background import Background
@@ -102,13 +104,16 @@ class EngineThread:
         spare: int = 0,
         free_cores: int = 0,
     ) -> None:
-        self._side = SideThreads(free_cores)
+        self._side = SideThreads(free_cores, self._is_somebody_waiting)
         self._scheduler = Scheduler(model, places, turns, spare)
         self._device, self._device_failed = device, device_failed
         self._arrivals: queue.SimpleQueue[tuple[EventStream, Sequence[RowStream]] | None] = (
             queue.SimpleQueue()
         )
         self._streams: dict[BaseRow, tuple[RowStream, EventStream]] = {}
+        # Streams with listeners: of rows that advance, or that have left while another thread
+        # decodes the rest of their audio.
+        self._heard: WeakSet[RowStream] = WeakSet()
         self._lock = threading.Lock()
         self._thread: Background | None = None
         self._closed = False
@@ -189,7 +194,8 @@ class EngineThread:
         for row in placed:
             stream, events = self._streams[row]
             events.put(stream.start(others=len(self._scheduler.running) - 1))
-        changed = self._scheduler.step()
+        self._find_heard()
+        changed = self._scheduler.step(self._is_somebody_waiting())
         seconds = perf_counter() - began
         for row in changed:
             self._streams[row][0].note_step(seconds, others=len(changed) - 1)
@@ -206,18 +212,21 @@ class EngineThread:
             self._streams.pop(row)
             return
         is_busy = stream.parts_left > 0
-        is_due = stream.is_due or (stream.has_piece and self._side.is_free(stream.serial))
+        is_due = stream.is_due or (stream.has_piece and self._may_decode_now(stream))
         if not is_due or (is_busy and not stream.is_over):
             return
         try:
-            part = stream.next_part()
-            if is_busy or self._side.has_room(stream.serial):
-                stream.parts_submitted += 1
-                send = partial(_send_beside, stream, events, part)
-                self._side.submit(stream.serial, send, stream.next_deadline())
-                is_sent = part.is_last
+            parts = stream.next_parts()
+            deadline = stream.next_deadline()
+            if is_busy or self._is_decoded_beside(stream, deadline):
+                stream.parts_submitted += len(parts)
+                for part in parts:
+                    send = partial(_send_beside, stream, events, part)
+                    self._side.submit(stream.serial, send, deadline)
+                is_sent = parts[-1].is_last
             else:
-                _send(stream, events, part)
+                for part in parts:
+                    _send(stream, events, part)
                 is_sent = stream.ended
         except DeviceFailed:
             raise
@@ -226,6 +235,34 @@ class EngineThread:
         else:
             if is_sent:
                 self._streams.pop(row)
+
+    def _may_decode_now(self, stream: RowStream) -> bool:
+        """Whether a piece is decoded before it is due: where another thread does nothing, or comes
+        to it soon because somebody waits for it."""
+        if self._side.is_free(stream.serial):
+            return True
+        return self._side.number > 0 and is_awaited(stream.row, perf_counter())
+
+    def _is_decoded_beside(self, stream: RowStream, deadline: float) -> bool:
+        """Whether audio is decoded in another thread: where that would begin soon, or where only
+        others wait."""
+        if not self._side.number:
+            return False
+        is_patient = deadline == inf and self._is_somebody_waiting()
+        return is_patient or self._side.has_room(stream.serial, deadline)
+
+    def _find_heard(self) -> None:
+        """Set `_heard`, without rows that wait for text."""
+        running = [self._streams[row][0] for row in self._scheduler.running if row in self._streams]
+        # Those of rows that have left stay until another thread has decoded all of their audio.
+        leaving = [each for each in self._heard if not each.ended and each not in running]
+        heard = [each for each in running if each.is_heard and not each.row.needs_text()]
+        self._heard = WeakSet([*heard, *leaving])
+
+    def _is_somebody_waiting(self) -> bool:
+        """Whether a listener has little sound left, or none yet. Called in any thread."""
+        now = perf_counter()
+        return any(not each.ended and is_awaited(each.row, now) for each in self._heard)
 
     def _fail(self, rows: Sequence[BaseRow], message: str, device: str = "cpu") -> None:
         for row in rows:

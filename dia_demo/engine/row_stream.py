@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from itertools import count
 from math import inf
 from time import perf_counter
-from weakref import WeakMethod
 
 import numpy as np
 
@@ -78,18 +77,6 @@ class Part:
     words: tuple[SpokenWord, ...] = ()
 
 
-def _call_while_alive(method: Callable[[float], float | None]) -> Callable[[float], float | None]:
-    """The method of an object that the function does not keep alive. A stream holds its row: held
-    by it as well, both would stay in memory, with all their audio, until a full collection."""
-    reference = WeakMethod(method)
-
-    def call(now: float) -> float | None:
-        alive = reference()
-        return None if alive is None else alive(now)
-
-    return call
-
-
 class RowStream:
     """One row of a stream. expected: an estimate of its audio in seconds, before any change of
     speed. speed: of its audio; all lengths of audio are those at that speed. Times count from
@@ -121,8 +108,9 @@ class RowStream:
         self.serial = next(_SERIALS)
         # Each is changed by one thread.
         self.parts_submitted = self.parts_done = 0
-        if settings.codec is not None and settings.is_heard:
-            row.sound_left = _call_while_alive(self._sound_left)
+        self.is_heard = settings.codec is not None and settings.is_heard
+        if self.is_heard:
+            row.set_listener(self._sound_left)
         # Of other rows: in the last step, and the most in one.
         self.others = self.most_others = 0
         self.began = self.reported = self._deadline = 0.0
@@ -203,8 +191,21 @@ class RowStream:
         new = self.row.known_frames - self.frames_read
         return new >= PIECE_SECONDS * self.settings.format.frames_per_second
 
-    def next_part(self) -> Part:
-        """What has been generated since the last part. Called between two steps."""
+    def next_parts(self) -> list[Part]:
+        """What has been generated since the last part, in pieces that do not take long to decode.
+        Called between two steps."""
+        part = self._next_part()
+        size = round(PIECE_SECONDS * self.settings.format.frames_per_second)
+        *before, last = range(0, len(part.codes), size) or [0]
+        pieces = [
+            replace(
+                part, codes=part.codes[at : at + size], is_last=False, is_report=False, words=()
+            )
+            for at in before
+        ]
+        return [*pieces, replace(part, codes=part.codes[last:])]
+
+    def _next_part(self) -> Part:
         row, is_last, is_report = self.row, self.is_over, self.is_due
         if is_report:
             self.reported = perf_counter()

@@ -108,13 +108,16 @@ class Scheduler:
             placed.append(row)
         return stopped, placed
 
-    def step(self) -> list[BaseRow]:
+    def step(self, is_awaited: bool = False) -> list[BaseRow]:
         """Advance running rows that have been read, see `choose_rows`; returns those and the ones
-        that could not be read. Rows that are done or have failed leave."""
+        that could not be read. Rows that are done or have failed leave.
+
+        is_awaited: somebody waits for the sound of a row, which may have left.
+        """
         unreadable = self._read()
         read = [row for row in self.running if row.cache is not None]
         ready = [row for row in read if not row.needs_text()]
-        batch = choose_rows(ready, self._places, perf_counter())
+        batch = choose_rows(ready, self._places, perf_counter(), is_awaited)
         if batch:
             self._batch_of(batch).step()
         for row in unreadable + [row for row in batch if row.done]:
@@ -155,12 +158,19 @@ class Scheduler:
         return self._next
 
     def _read(self) -> list[BaseRow]:
-        """Read what can be read without delaying the rows that advance; or all at once if those are
-        the fewer and none has a listener with sound left, since beside steps it takes longer.
-        Returns the rows that cannot be read, with their `failure` set."""
+        """Read what can be read without delaying the rows that advance, first those with listeners;
+        or all at once if those that advance are the fewer and none of them has sound left, since
+        beside steps it takes longer. Returns the rows that cannot be read, with their `failure`
+        set."""
+        now = perf_counter()
         unread = [row for row in self.running if row.cache is None]
-        if 2 * len(unread) > len(self.running) and not self._is_heard():
-            return [row for row in unread if not self._can_read(row)]
+        unread.sort(key=lambda row: row.sound_left(now) is None)
+        advancing = [row.sound_left(now) for row in self.running if row.cache is not None]
+        heard = [seconds for seconds in advancing if seconds is not None]
+        # Somebody who listens does not wait for rows to which nobody listens.
+        urgent = [row for row in unread if not heard or row.sound_left(now) is not None]
+        if len(urgent) > len(advancing) and max(heard, default=0.0) <= 0.0:
+            return [row for row in urgent if not self._can_read(row)]
         if not self._prefill.can_read_beside:  # Between two steps, one at a time.
             return [row for row in unread[:1] if not self._can_read(row)]
         were_read = [row for row in unread if self._prefill.has_read(row)]
@@ -170,12 +180,6 @@ class Scheduler:
         elif self.waiting:  # Ahead of its place.
             self._prefill.begin(self._next_waiting())
         return unreadable
-
-    def _is_heard(self) -> bool:
-        """Whether somebody has sound left of a row that advances."""
-        now = perf_counter()
-        read = [row for row in self.running if row.cache is not None]
-        return any((row.sound_left(now) or 0.0) > 0.0 for row in read)
 
     def _can_read(self, row: BaseRow) -> bool:
         try:
@@ -188,20 +192,35 @@ class Scheduler:
         return row.failure is None
 
 
-def choose_rows(rows: Sequence[BaseRow], most: int, now: float) -> list[BaseRow]:
-    """The rows of the next step, at most so many: those whose listeners have little sound left, and
-    those without a listener that were left out for long; all where there are none of these.
+def choose_rows(
+    rows: Sequence[BaseRow], most: int, now: float, is_awaited: bool = False
+) -> list[BaseRow]:
+    """The rows of the next step, at most so many: those whose listeners have little sound left; all
+    where there are none of these. Once one without a listener was left out for long, all of those
+    take part, because the batch changes then.
 
     Under a load that leaves no listener enough, all rows take part in turn. now: by perf_counter.
+    is_awaited: a listener waits for what another thread reads or decodes, which takes longer beside
+    steps of others.
     """
     spare = {row: _spare_seconds(row, now) for row in rows}
-    chosen = [row for row in rows if spare[row] < 0] or list(rows)
+    unheard = [row for row in rows if row.sound_left(now) is None]
+    is_overdue = any(spare[row] < 0 for row in unheard)
+    chosen = [row for row in rows if (is_overdue if row in unheard else spare[row] < 0)]
+    if not chosen and not is_awaited:
+        chosen = list(rows)
     if len(chosen) > most:
         kept = sorted(chosen, key=spare.__getitem__)[:most]
         chosen = [row for row in rows if row in kept]
     for row in chosen:
         row.stepped_at = now
     return chosen
+
+
+def is_awaited(row: BaseRow, now: float) -> bool:
+    """Whether somebody who listens has little sound left, or none yet."""
+    left = row.sound_left(now)
+    return left is not None and left < ENOUGH_SECONDS
 
 
 def _spare_seconds(row: BaseRow, now: float) -> float:

@@ -10,12 +10,15 @@ import pytest
 import torch
 
 from dia_demo.config import RuntimeConfig
-from dia_demo.engine import engine_thread, events
+from dia_demo.engine import engine_thread, events, scheduler
 from dia_demo.engine.decoder_model import DeviceFailed
 from dia_demo.engine.engine import Engine
 from dia_demo.engine.events import Cancelled, Failed, Finished, Progress, Started
 from dia_demo.engine.row import Row
+from dia_demo.engine.row_stream import PIECE_SECONDS, RowStream, StreamSettings
 from dia_demo.engine.scheduler import PLACES
+from dia_demo.engine.sound import side_threads
+from dia_demo.engine.sound.side_threads import SideThreads
 from dia_demo.errors import RunError
 from dia_demo.families.resolve import resolve
 from dia_demo.model.cpu_model import torch_threads
@@ -125,6 +128,46 @@ def test_who_reads_nothing_delays_nobody(engine):
     assert isinstance(list(submit(engine, make_row(seed=50)))[-1], Finished)
     ends = [event for event in unread if isinstance(event, Finished)]
     assert sorted(event.row for event in ends) == list(range(PLACES))
+
+
+def test_whoever_listens_does_not_wait_while_the_sound_of_others_is_decoded(engine, monkeypatch):
+    """The thread of the steps decodes it only once nobody waits any more."""
+    monkeypatch.setattr(side_threads, "MOST_UNDONE", 0)  # No other thread would come to it soon.
+    engine._thread._side = SideThreads(1, engine._thread._is_somebody_waiting)
+    decode, found = RowStream._decode, []
+
+    def decode_and_note(stream, part):
+        found.append((stream.is_heard, threading.current_thread().name))
+        yield from decode(stream, part)
+
+    monkeypatch.setattr(RowStream, "_decode", decode_and_note)
+    # All rows take part in all steps, and the other thread does not rest.
+    monkeypatch.setattr(scheduler, "LONGEST_BREAK_SECONDS", 0.0)
+    monkeypatch.setattr(side_threads, "LONGEST_BREAK_SECONDS", 0.0)
+    listened = submit(engine, make_row(max_tokens=LONG))
+    until(listened, Progress)
+    others = [make_row(seed=seed, max_tokens=60) for seed in (1, 2)]
+    assert isinstance(list(submit(engine, *others))[-1], Finished)
+    assert isinstance(list(listened)[-1], Finished)
+    assert {name for is_heard, name in found if not is_heard} == {"decoder"}
+    found.clear()
+    assert isinstance(list(submit(engine, *(make_row(seed=3), make_row(seed=4))))[-1], Finished)
+    assert set(found) == {(False, "engine")}
+
+
+def test_long_audio_is_decoded_in_pieces(engine):
+    """Between them, a thread can turn to somebody who waits."""
+    row = make_row(max_tokens=LONG)
+    settings = StreamSettings("", engine.placement, engine.info.codec, engine.codec, {}, None)
+    stream = RowStream(0, row, 1.0, 1.0, settings)
+    list(engine.stream([row], [1.0], False))
+    *pieces, last = stream.next_parts()
+    longest = round(PIECE_SECONDS * settings.format.frames_per_second)
+    assert {len(piece.codes) for piece in pieces} == {longest} and len(last.codes) <= longest
+    np.testing.assert_array_equal(
+        np.concatenate([piece.codes for piece in [*pieces, last]]), row.codes()
+    )
+    assert last.is_last and not any(piece.is_last or piece.is_report for piece in pieces)
 
 
 def test_closing_frees_the_places_for_those_who_wait(engine):

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from dia_demo.engine.batch import Prefill
 from dia_demo.engine.row import Row
 from dia_demo.engine.scheduler import (
     ENOUGH_SECONDS,
@@ -43,6 +44,18 @@ def test_a_row_without_a_listener_is_not_left_out_for_long():
     assert choose_rows([hungry, bulk], 8, 0.1) == [hungry]
 
 
+def test_rows_without_listeners_take_part_together():
+    """Each by itself would change the batch as often as there are rows."""
+    hungry, overdue, others = heard(0.1), silent(LONGEST_BREAK_SECONDS + 0.01), silent(0.0)
+    assert choose_rows([others, hungry, overdue], 8, 0.0) == [others, hungry, overdue]
+
+
+def test_while_sound_is_awaited_that_another_thread_makes_only_those_left_out_for_long_go_on():
+    fed, bulk = heard(ENOUGH_SECONDS + 1), silent(0.0)
+    assert choose_rows([fed, bulk], 8, 0.0, is_awaited=True) == []
+    assert choose_rows([fed, bulk], 8, LONGEST_BREAK_SECONDS + 0.01, is_awaited=True) == [bulk]
+
+
 def test_of_more_rows_than_places_those_with_the_least_sound_go_first():
     rows = [heard(seconds) for seconds in (1.0, -3.0, 0.5, 1.5)]
     assert choose_rows(rows, 2, 0.0) == [rows[1], rows[2]]
@@ -74,4 +87,40 @@ def test_spare_places_are_for_those_who_may_exceed(model):
     scheduler.add(rows[2:])
     scheduler.schedule()
     assert scheduler.running == [rows[0], rows[2]] and scheduler.waiting == [rows[1]]
+    scheduler.close()
+
+
+@pytest.mark.parametrize(
+    "left, others_left, read",
+    [(None, None, 3), (-0.5, -0.1, 3), (-0.5, None, 1), (0.5, None, 1), (0.5, -0.1, 1)],
+)
+def test_more_than_advance_are_read_at_once_unless_a_listener_would_wait(
+    model, monkeypatch, left, others_left, read
+):
+    """Beside steps it takes longer: one that advances waits for two that come with it, but not for
+    those without a listener if it has one."""
+    beside = []
+    monkeypatch.setattr(Prefill, "begin", lambda prefill, row: beside.append(row))
+    scheduler, rows = Scheduler(model), [make_row(seed=seed) for seed in range(4)]
+    for row, seconds in zip(rows, (left, others_left, others_left, None), strict=True):
+        row.sound_left = lambda now, seconds=seconds: seconds
+    for coming in (rows[:1], rows[1:3], rows[3:]):
+        scheduler.add(coming)
+        scheduler.schedule()
+        scheduler.step()
+    assert [row.cache is not None for row in rows] == [True] * read + [False] * (4 - read)
+    assert beside[-1] is rows[read]
+    scheduler.close()
+
+
+def test_those_with_listeners_are_read_first(model, monkeypatch):
+    begun = []
+    monkeypatch.setattr(Prefill, "begin", lambda prefill, row: begun.append(row))
+    scheduler, rows = Scheduler(model), [make_row(seed=seed) for seed in range(4)]
+    rows[3].sound_left = lambda now: -0.1
+    for coming in (rows[:2], rows[2:]):
+        scheduler.add(coming)
+        scheduler.schedule()
+        scheduler.step()
+    assert begun == [rows[3]]
     scheduler.close()

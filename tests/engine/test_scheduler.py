@@ -160,24 +160,6 @@ def test_rows_that_join_in_the_middle_are_those_alone(fast_model, monkeypatch):
         np.testing.assert_array_equal(row.codes(), codes)
 
 
-@pytest.mark.parametrize("left, read", [(None, 3), (-0.5, 3), (0.5, 1)])
-def test_more_than_advance_are_read_at_once_unless_somebody_hears_sound(
-    model, monkeypatch, left, read
-):
-    """Beside steps it takes longer: one that advances waits for two that come with it."""
-    beside = []
-    monkeypatch.setattr(Prefill, "begin", lambda prefill, row: beside.append(row))
-    scheduler, rows = Scheduler(model), [make_row(seed=seed) for seed in range(4)]
-    rows[0].sound_left = lambda now: left
-    for coming in (rows[:1], rows[1:3], rows[3:]):
-        scheduler.add(coming)
-        scheduler.schedule()
-        scheduler.step()
-    assert [row.cache is not None for row in rows] == [True] * read + [False] * (4 - read)
-    assert beside[-1] is rows[read]
-    scheduler.close()
-
-
 def test_a_row_whose_turn_comes_first_overtakes_one_that_was_read_ahead(model):
     alone = [finish(model, [make_row(seed=seed, max_tokens=12)])[0] for seed in range(3)]
     rows = [make_row(seed=seed, max_tokens=12) for seed in range(3)]

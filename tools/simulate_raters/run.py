@@ -50,7 +50,7 @@ def run_block(case: str, block: int, count: int) -> dict[str, int]:
 
 
 def run_blocks(names: Sequence[str], experiments: int, workers: int, log: Log) -> None:
-    """Run all blocks that the log has not, and log them with the time."""
+    """Run all blocks that the log does not have, and log them with the time."""
     missing = [
         (name, block, count)
         for name in names

@@ -10,6 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from time import perf_counter
 from typing import Any, Protocol
+from weakref import WeakMethod
 
 import numpy as np
 import torch
@@ -112,6 +113,20 @@ class BaseRow(ABC):
     def surplus_turns(self) -> int | None:
         """See `Figures`."""
         return None
+
+    def set_listener(self, sound_left: Callable[[float], float]) -> None:
+        """Somebody listens: the method of an object says what `sound_left` does.
+
+        The row does not keep the object alive. A stream holds its row: held by it as well, both
+        would stay in memory, with all their audio, until a full collection.
+        """
+        reference = WeakMethod(sound_left)
+
+        def call_while_alive(now: float) -> float | None:
+            method = reference()
+            return None if method is None else method(now)
+
+        self.sound_left = call_while_alive
 
     def needs_text(self) -> bool:
         """Whether the next step has to wait for text that is still being written. Called between

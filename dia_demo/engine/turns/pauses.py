@@ -39,7 +39,11 @@ class Pauses:
         self._turns, self._table = turns, turns.table
         self._rate = frames_per_second
         self._random = Random(SEED_LIMIT + 1 + seed)  # Not that of the voices.
-        self._quiet = [np.array(codes) for codes in self._table.quiet]
+        # Whether a channel's code is a quiet one; the last column is for all codes beyond.
+        quiet = [np.bincount(codes) > 0 for codes in self._table.quiet]
+        self._is_quiet = np.zeros((len(quiet), 1 + max(map(len, quiet))), bool)
+        for channel, codes in enumerate(quiet):
+            self._is_quiet[channel, : len(codes)] = codes
         self._run: list[_Frame] = []
         self._count = 0
         self.added = 0
@@ -49,7 +53,9 @@ class Pauses:
     def push(self, frames: np.ndarray, finish: bool) -> np.ndarray:
         """Add frames [n, C]; returns those that are final. finish: no others follow."""
         out: list[_Frame] = []
-        quiet = np.all([np.isin(frames[:, c], codes) for c, codes in enumerate(self._quiet)], 0)
+        channels, size = self._is_quiet.shape
+        codes = np.minimum(frames[:, :channels], size - 1)
+        quiet = self._is_quiet[np.arange(channels), codes].all(1)
         for frame, is_quiet in zip(frames, quiet, strict=True):
             if is_quiet:
                 self._run.append((self._count, frame))

@@ -28,7 +28,7 @@ from dia_demo.model.weights.tensor_names import TensorSlice
 
 _FUSED = "attn.qkv_proj.weight"
 DEPTH_TEXT = (
-    "has text embeddings in its depth transformer, which the published Dia2 models have not, so "
+    "has text embeddings in its depth transformer, which the published Dia2 models do not have, so "
     "its codes would be wrong here: use a checkpoint without them, such as nari-labs/Dia2-1B."
 )
 

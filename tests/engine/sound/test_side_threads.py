@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from math import inf
 
+from dia_demo.engine.sound import side_threads
 from dia_demo.engine.sound.side_threads import MOST_UNDONE, SideThreads
 
 SECONDS = 20
@@ -59,3 +60,44 @@ def test_the_work_of_the_earliest_deadline_is_next():
     may_go_on.set()
     side.close()
     assert done == [2, 4, 1, 0, 3], "and in order of submission where they are the same"
+
+
+def test_there_is_room_for_what_would_begin_soon():
+    """Whatever else has later deadlines."""
+    side, may_go_on = SideThreads(1), threading.Event()
+    for _ in range(MOST_UNDONE):
+        side.submit(1, lambda: may_go_on.wait(SECONDS))
+    assert side.has_room(1, 5.0) and not side.has_room(1)
+    may_go_on.set()
+    side.close()
+
+
+def test_work_without_a_deadline_waits_while_somebody_waits(monkeypatch):
+    monkeypatch.setattr(side_threads, "LONGEST_BREAK_SECONDS", SECONDS)
+    is_waiting, urgent = threading.Event(), threading.Event()
+    is_waiting.set()
+    side, done = SideThreads(1, is_waiting.is_set), []
+    side.submit(1, lambda: done.append("patient"))
+    side.submit(1, lambda: (done.append("urgent"), urgent.set()), 5.0)
+    assert urgent.wait(SECONDS) and not side.is_free(1)
+    is_waiting.clear()
+    side.close()
+    assert done == ["urgent", "patient"]
+
+
+def test_work_without_a_deadline_does_not_wait_for_ever(monkeypatch):
+    monkeypatch.setattr(side_threads, "LONGEST_BREAK_SECONDS", 0.02)
+    side, done, is_over = SideThreads(1, lambda: True), [], threading.Event()
+    for number in range(3):
+        side.submit(1, lambda number=number: done.append(number))
+    side.submit(1, is_over.set)
+    assert is_over.wait(SECONDS) and done == [0, 1, 2]
+    side.close()
+
+
+def test_what_waits_is_done_at_once_when_the_threads_end(monkeypatch):
+    monkeypatch.setattr(side_threads, "LONGEST_BREAK_SECONDS", 10 * SECONDS)
+    side, done = SideThreads(1, lambda: True), []
+    side.submit(1, lambda: done.append("patient"))
+    side.close()
+    assert done == ["patient"]

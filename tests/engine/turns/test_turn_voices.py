@@ -282,7 +282,7 @@ def test_short_turns_follow_each_other():
     assert reading.marks == [one, two, one, two]
 
 
-# Turns that the script has not, or that are missing
+# Turns that the script does not have, or that are missing
 
 
 @pytest.mark.parametrize(
