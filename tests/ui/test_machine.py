@@ -8,8 +8,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from dia_demo.config import ONE_PART
+from dia_demo.config import ONE_PART, RuntimeConfig
 from dia_demo.engine.events import Waiting
+from dia_demo.engine.loading.placement import place_on_cpu
 from dia_demo.families import resolve
 from dia_demo.families.dia2.profiles import DIA2_1B
 from dia_demo.machine import system
@@ -184,6 +185,18 @@ def test_dia_is_spoken_of_before_any_benchmark(handlers):
     html = handlers.last_report()
     assert re.search(r"Dia-1\.6B takes about \d+ s for 10 seconds of speech", html)
     assert "(estimated)" in html and machine_html.NOTHING_YET in html
+
+
+def test_dia2_is_spoken_of_beside_dia_once_it_was_measured(handlers):
+    handlers.synthesis.speed.learn_quick(QUICK)
+    assert "Dia2-1B" not in handlers.last_report()
+    placed = place_on_cpu(RuntimeConfig(DIA2_1B), resolve.assumed_info(DIA2_1B))
+    run = run_result(precision=placed.precision, threads=placed.threads, rows=1)
+    handlers.synthesis.speed.learn_run(DIA2_1B, run)
+    html = handlers.last_report()
+    assert re.search(r"Dia-1\.6B takes .*\(estimated\)\. Dia2-1B takes .*\(measured\)\.", html)
+    keep_report(replace(report(run), plan=BenchPlan(random="dia2-1b", threads=1)))
+    assert "(measured)" not in handlers.last_report(), "the report itself is about it"
 
 
 def test_a_benchmark_of_dia_speaks_of_dia_once(handlers):

@@ -21,7 +21,7 @@ from dia_demo.files import cache_folder
 from dia_demo.model.autotune import wrong_results
 from dia_demo.services.models import find_model
 from dia_demo.services.speed.machine_speed import MachineSpeed
-from dia_demo.services.speed.words import recommended_sentence
+from dia_demo.services.speed.words import full_size_sentences
 from dia_demo.services.system_info import Machine, describe_machine, torch_build
 from dia_demo.task import result_of
 
@@ -119,7 +119,7 @@ def _xpu() -> str:
 
 def _speed(runtime: RuntimeConfig) -> Iterator[DoctorFinding]:
     """The speed of this machine, if an app has measured it here."""
-    if text := recommended_sentence(MachineSpeed(runtime.threads)):
+    if text := full_size_sentences(MachineSpeed(runtime.threads)):
         yield DoctorFinding("speed", None, text)
 
 
@@ -152,8 +152,10 @@ def _place(runtime: RuntimeConfig, info: ModelInfo) -> Placement:
 
 def _weights(info: ModelInfo) -> DoctorFinding:
     if info.folder is None:
-        known = recommended_model()
-        download = f"{gb(model_bytes(known, 'float32'))} for {known.profile.short_name}"
+        known = info if info.profile.short_name else recommended_model()
+        download = gb(model_bytes(known, "float32"))
+        if known is not info:
+            download += f" for {known.profile.short_name}"
         text = f"{info.name} will be downloaded from the hub ({download})."
         return DoctorFinding("weights", None, text)
     try:

@@ -1,11 +1,12 @@
-"""What this machine's speed means for the recommended model, as a sentence."""
+"""What this machine's speed means for models of full size, as sentences."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
 from dia_demo.config import RuntimeConfig
-from dia_demo.families.resolve import recommended_model
+from dia_demo.engine.family import ModelInfo
+from dia_demo.families.resolve import assumed_info, known_models
 from dia_demo.services.speed.estimate import precision_here
 from dia_demo.services.speed.machine_speed import EXAMPLE_SECONDS, MachineSpeed
 from dia_demo.services.wording import about_duration
@@ -14,14 +15,23 @@ from dia_demo.services.wording import about_duration
 FASTEST = "int4"
 
 
-def recommended_sentence(speed: MachineSpeed) -> str:
-    """How long the recommended model takes here, or why it cannot run; empty if that is not
-    known."""
-    info = recommended_model()
+def full_size_sentences(speed: MachineSpeed, without: str | None = None) -> str:
+    """How long the recommended model takes here, or why it cannot run, and how long the other
+    listed ones take that were measured here; empty if nothing is known.
+
+    without: the name of a model that is left out.
+    """
+    infos = [info for info in map(assumed_info, known_models()) if not info.profile.included]
+    known = (_sentence(info, speed) for info in infos if info.name != without)
+    return " ".join(sentence for sentence in known if sentence)
+
+
+def _sentence(info: ModelInfo, speed: MachineSpeed) -> str:
     name, runtime = info.profile.short_name, RuntimeConfig(info.name, threads=speed.threads)
     precision, shortage = precision_here(info, runtime)
     if shortage is not None:
-        return f"{name} cannot run on this machine: {shortage.rstrip('.')}."
+        is_told = info.is_recommended
+        return f"{name} cannot run on this machine: {shortage.rstrip('.')}." if is_told else ""
     times = {}
     for each in dict.fromkeys((precision, FASTEST)):
         rate = speed.seconds_per_second(info, replace(runtime, precision=each))
@@ -30,7 +40,10 @@ def recommended_sentence(speed: MachineSpeed) -> str:
     if precision not in times:
         return ""
     pace = speed.pace(info, runtime, EXAMPLE_SECONDS)
-    source = "measured" if pace is not None and pace.measured else "estimated"
+    is_measured = pace is not None and pace.measured
+    if not is_measured and not info.is_recommended:
+        return ""
+    source = "measured" if is_measured else "estimated"
     others = "".join(f", {time} with {each}" for each, time in times.items() if each != precision)
     return (
         f"{name} takes {times[precision]} for {EXAMPLE_SECONDS:.0f} seconds of speech on this "

@@ -12,12 +12,11 @@ from datetime import date
 import gradio as gr
 
 from dia_demo.engine.events import Waiting
-from dia_demo.families.resolve import recommended_model
 from dia_demo.services.bench.last_report import last_report
 from dia_demo.services.bench.plan import BenchPlan
 from dia_demo.services.bench.report import BenchReport
 from dia_demo.services.bench.runner import Measuring, bench, model_of
-from dia_demo.services.speed.words import recommended_sentence
+from dia_demo.services.speed.words import full_size_sentences
 from dia_demo.services.synthesis import Synthesis
 from dia_demo.services.system_info import torch_remark
 from dia_demo.services.wording import duration
@@ -169,10 +168,10 @@ class MachineHandlers:
     def _html(
         self, report: BenchReport | None, finished: bool = True, day: date | None = None
     ) -> str:
-        """The report, with the sentence about Dia-1.6B also while it grows: Stop leaves it so."""
-        is_about_it = report is not None and model_of(report.plan) == recommended_model().name
-        dia = "" if is_about_it else recommended_sentence(self.synthesis.speed)
-        return machine_html.report_html(report, finished, dia, day)
+        """The report, with what is known of other models also while it grows: Stop leaves it so."""
+        shown = None if report is None else model_of(report.plan)
+        others = full_size_sentences(self.synthesis.speed, without=shown)
+        return machine_html.report_html(report, finished, others, day)
 
 
 def bench_status(event) -> Status:

@@ -45,15 +45,15 @@ def nothing_yet() -> str:
 
 
 def report_html(
-    report: BenchReport | None, finished: bool, dia: str = "", day: date | None = None
+    report: BenchReport | None, finished: bool, others: str = "", day: date | None = None
 ) -> str:
-    """The results so far: what they mean for Dia-1.6B, their meaning in a sentence, the chart; the
-    figures are folded.
+    """The results so far: what is known of other models, what they mean in a sentence, the chart;
+    the figures are folded.
 
-    dia: a sentence about Dia-1.6B, where the report is not about it. day: when a kept report was
+    others: sentences about models that the report is not about. day: when a kept report was
     measured.
     """
-    sentences = [dia] if dia else []
+    sentences = [others] if others else []
     if report is not None and finished:
         sentences.append(summary(report))
     parts = [f'<p class="machine-meaning">{escape(sentence)}</p>' for sentence in sentences]

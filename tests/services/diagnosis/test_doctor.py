@@ -135,9 +135,13 @@ def test_a_cuda_build_is_expected_on_zero_gpu(folder, monkeypatch):
     assert findings(folder)["torch"].text == machine_service.torch.__version__
 
 
-def test_the_doctor_reports_that_a_hub_model_will_be_downloaded(folder):
-    found = findings("nari-labs/Dia-1.6B-0626")
-    assert found["weights"].ok is None and "will be downloaded" in found["weights"].text
+@pytest.mark.parametrize(
+    "name, size",
+    [("Dia-1.6B-0626", "(6.4 GB)"), ("Dia2-1B", "(4.3 GB)"), ("Other", "(6.4 GB for Dia-1.6B)")],
+)
+def test_the_doctor_reports_that_a_hub_model_will_be_downloaded(folder, name, size):
+    found = findings(f"nari-labs/{name}")["weights"]
+    assert found.ok is None and f"will be downloaded from the hub {size}." in found.text
 
 
 def test_what_cannot_run_is_said(folder):
