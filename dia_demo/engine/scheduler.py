@@ -108,16 +108,16 @@ class Scheduler:
             placed.append(row)
         return stopped, placed
 
-    def step(self, is_awaited: bool = False) -> list[BaseRow]:
+    def step(self, is_sound_awaited: bool = False) -> list[BaseRow]:
         """Advance running rows that have been read, see `choose_rows`; returns those and the ones
         that could not be read. Rows that are done or have failed leave.
 
-        is_awaited: somebody waits for the sound of a row, which may have left.
+        is_sound_awaited: somebody waits for the sound of a row, which may have left.
         """
         unreadable = self._read()
         read = [row for row in self.running if row.cache is not None]
         ready = [row for row in read if not row.needs_text()]
-        batch = choose_rows(ready, self._places, perf_counter(), is_awaited)
+        batch = choose_rows(ready, self._places, perf_counter(), is_sound_awaited)
         if batch:
             self._batch_of(batch).step()
         for row in unreadable + [row for row in batch if row.done]:
@@ -193,21 +193,21 @@ class Scheduler:
 
 
 def choose_rows(
-    rows: Sequence[BaseRow], most: int, now: float, is_awaited: bool = False
+    rows: Sequence[BaseRow], most: int, now: float, is_sound_awaited: bool = False
 ) -> list[BaseRow]:
     """The rows of the next step, at most so many: those whose listeners have little sound left; all
     where there are none of these. Once one without a listener was left out for long, all of those
     take part, because the batch changes then.
 
     Under a load that leaves no listener enough, all rows take part in turn. now: by perf_counter.
-    is_awaited: a listener waits for what another thread reads or decodes, which takes longer beside
-    steps of others.
+    is_sound_awaited: a listener waits for what another thread reads or decodes, which takes longer
+    beside steps of others.
     """
     spare = {row: _spare_seconds(row, now) for row in rows}
     unheard = [row for row in rows if row.sound_left(now) is None]
     is_overdue = any(spare[row] < 0 for row in unheard)
     chosen = [row for row in rows if (is_overdue if row in unheard else spare[row] < 0)]
-    if not chosen and not is_awaited:
+    if not chosen and not is_sound_awaited:
         chosen = list(rows)
     if len(chosen) > most:
         kept = sorted(chosen, key=spare.__getitem__)[:most]

@@ -52,8 +52,9 @@ def test_rows_without_listeners_take_part_together():
 
 def test_while_sound_is_awaited_that_another_thread_makes_only_those_left_out_for_long_go_on():
     fed, bulk = heard(ENOUGH_SECONDS + 1), silent(0.0)
-    assert choose_rows([fed, bulk], 8, 0.0, is_awaited=True) == []
-    assert choose_rows([fed, bulk], 8, LONGEST_BREAK_SECONDS + 0.01, is_awaited=True) == [bulk]
+    assert choose_rows([fed, bulk], 8, 0.0, is_sound_awaited=True) == []
+    later = LONGEST_BREAK_SECONDS + 0.01
+    assert choose_rows([fed, bulk], 8, later, is_sound_awaited=True) == [bulk]
 
 
 def test_of_more_rows_than_places_those_with_the_least_sound_go_first():
