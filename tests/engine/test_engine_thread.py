@@ -4,6 +4,7 @@ import gc
 import threading
 import weakref
 from dataclasses import replace
+from time import monotonic, sleep
 
 import numpy as np
 import pytest
@@ -131,27 +132,33 @@ def test_who_reads_nothing_delays_nobody(engine):
 
 
 def test_whoever_listens_does_not_wait_while_the_sound_of_others_is_decoded(engine, monkeypatch):
-    """The thread of the steps decodes it only once nobody waits any more."""
-    monkeypatch.setattr(side_threads, "MOST_UNDONE", 0)  # No other thread would come to it soon.
+    """The thread of the steps decodes it only where nobody waits."""
+    monkeypatch.setattr(side_threads, "MOST_UNDONE", 1)
+    monkeypatch.setattr(scheduler, "LONGEST_BREAK_SECONDS", 0.0)  # All rows take part in all steps.
     engine._thread._side = SideThreads(1, engine._thread._is_somebody_waiting)
-    decode, found = RowStream._decode, []
+    decode, may_go_on, found = RowStream._decode, threading.Event(), []
 
     def decode_and_note(stream, part):
+        if stream.is_heard:
+            assert may_go_on.wait(20)
         found.append((stream.is_heard, threading.current_thread().name))
         yield from decode(stream, part)
 
     monkeypatch.setattr(RowStream, "_decode", decode_and_note)
-    # All rows take part in all steps, and the other thread does not rest.
-    monkeypatch.setattr(scheduler, "LONGEST_BREAK_SECONDS", 0.0)
-    monkeypatch.setattr(side_threads, "LONGEST_BREAK_SECONDS", 0.0)
-    listened = submit(engine, make_row(max_tokens=LONG))
-    until(listened, Progress)
-    others = [make_row(seed=seed, max_tokens=60) for seed in (1, 2)]
-    assert isinstance(list(submit(engine, *others))[-1], Finished)
-    assert isinstance(list(listened)[-1], Finished)
-    assert {name for is_heard, name in found if not is_heard} == {"decoder"}
+    listened = submit(engine, make_row())
+    until(listened, Started)
+    others = submit(engine, make_row(seed=1), make_row(seed=2))
+    for _ in range(2):
+        until(others, Started)
+    latest = monotonic() + 20
+    while engine._thread._streams and monotonic() < latest:  # Until all rows have left.
+        sleep(0.01)
+    may_go_on.set()
+    assert [type(list(each)[-1]) for each in (listened, others)] == [Finished, Finished]
+    assert {name for _, name in found} == {"decoder"}
     found.clear()
-    assert isinstance(list(submit(engine, *(make_row(seed=3), make_row(seed=4))))[-1], Finished)
+    monkeypatch.setattr(side_threads, "MOST_UNDONE", 0)
+    assert isinstance(list(submit(engine, make_row(seed=3), make_row(seed=4)))[-1], Finished)
     assert set(found) == {(False, "engine")}
 
 
