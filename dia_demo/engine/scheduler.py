@@ -162,8 +162,10 @@ class Scheduler:
         or all at once if those that advance are the fewer and none of them has sound left, since
         beside steps it takes longer. Returns the rows that cannot be read, with their `failure`
         set."""
-        now = perf_counter()
         unread = [row for row in self.running if row.cache is None]
+        if not unread and not self.waiting:
+            return []
+        now = perf_counter()
         unread.sort(key=lambda row: row.sound_left(now) is None)
         advancing = [row.sound_left(now) for row in self.running if row.cache is not None]
         heard = [seconds for seconds in advancing if seconds is not None]
