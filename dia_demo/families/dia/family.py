@@ -1,6 +1,6 @@
 """Dia: Nari Labs' Dia-1.6B of June 2025, the embedded voice, and other checkpoints of this kind.
 
-The embedded voice is a variant of Dia and no family of its own: several frames a step, distilled
+The embedded voice is a variant of Dia and not a family of its own: several frames a step, distilled
 guidance and voices by name are entries of a checkpoint's config.json. What its files do not say,
 such as its pace, is its profile.
 """

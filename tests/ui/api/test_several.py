@@ -24,8 +24,8 @@ ENDPOINTS = ["/generate", "/audition", "/dialogue", "/compare", "/check", "/mode
 
 
 @pytest.fixture(scope="module")
-def client(home) -> Client:
-    return Client(home, verbose=False)
+def client(home, tmp_path_factory) -> Client:
+    return Client(home, download_files=str(tmp_path_factory.mktemp("answers")), verbose=False)
 
 
 def test_the_running_app_offers_these_endpoints_and_no_other(client):
