@@ -29,7 +29,7 @@ from dia_demo.prompt.codes import pack_codes
 from dia_demo.prompt.prompt import Prompt, read_prompt
 from dia_demo.prompt.speech import is_silent
 from dia_demo.prompt.word_times import find_words
-from dia_demo.services.wording import ESTIMATED, NO_TRANSCRIPT, SPREAD, length_remark
+from dia_demo.services.wording import ESTIMATED, NO_TRANSCRIPT, OTHER_CODEC, SPREAD, length_remark
 from dia_demo.text.dialogue.pauses import remove_pauses
 from dia_demo.text.formats.check import recognition_note
 from dia_demo.text.normaliser import Reading
@@ -136,7 +136,11 @@ class Request:
         return text
 
     def check_voices(self) -> None:
-        """Raise InputError if the model has no voices by name, or none of a chosen name."""
+        """Raise InputError if the model has no voices by name, or none of a chosen name, or if the
+        codes of a kept voice cannot be its codec's."""
+        voice, channels = self.voice, self.model.config.decoder.num_channels
+        if voice and voice.codec and voice.codes is not None and voice.codes.shape[1] != channels:
+            raise InputError(OTHER_CODEC)
         table = self.model.config.voices
         for name in filter(None, self.voices):
             if table is None:
@@ -156,11 +160,7 @@ class Request:
             notes = (f"The voice prompt's file contains its words: “{voice.transcript}”.",)
         if voice.codes is not None:
             if voice.codec and voice.codec != engine.codec.identity:
-                raise InputError(
-                    "This voice was kept from a model with another codec, so its codes would be "
-                    "noise here: voices of Dia and of Dia2 cannot be exchanged. Choose the model "
-                    "it came from, or keep the voice again."
-                )
+                raise InputError(OTHER_CODEC)
             notes += self._times_note(voice.words, voice.are_words_estimated)
             return PromptCodes(voice.codes, voice.words, notes)
         prompt = voice.read(self.model, self.params.max_tokens, longest)

@@ -22,6 +22,11 @@ NO_TRANSCRIPT = (
     "The voice prompt has no transcript, so the script is used as it is: the take may repeat or "
     "drop words. Enter the words spoken in the prompt."
 )
+OTHER_CODEC = (
+    "This voice was kept from a model with another codec, so its codes would be noise here: voices "
+    "of Dia and of Dia2 cannot be exchanged. Choose the model it came from, or keep the voice "
+    "again."
+)
 SPREAD = (
     "It is not known when each word of the voice prompt is said, so they were spread over it by "
     "the length of their text. A voice that is kept from a take of this model knows its words."

@@ -7,6 +7,7 @@ import zipfile
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -40,6 +41,17 @@ def read_wave(path: Path) -> tuple[np.ndarray, int]:
         return soundfile.read(path, dtype="float32")
     except (OSError, soundfile.LibsndfileError) as error:
         raise RunError(f"{path.name} can no longer be read: delete it and resume.") from error
+
+
+def at_rate(samples: np.ndarray, rate: int, wanted: int) -> np.ndarray:
+    """float32 [n] at the wanted sample rate: clips that are compared must have the same one, which
+    would give a side away otherwise."""
+    import soxr
+
+    if rate == wanted:
+        return samples
+    resampled: Any = soxr.resample(samples, rate, wanted)
+    return np.asarray(resampled, np.float32)
 
 
 def wave_seconds(path: Path) -> float:

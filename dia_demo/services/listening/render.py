@@ -20,7 +20,7 @@ from dia_demo.engine.scheduler import PLACES
 from dia_demo.engine.time_left import NOTHING, TimeLeft
 from dia_demo.errors import InputError, RunError
 from dia_demo.loudness import match_levels
-from dia_demo.services.listening.clips import add_x, facts_of, read_wave, write_clip
+from dia_demo.services.listening.clips import add_x, at_rate, facts_of, read_wave, write_clip
 from dia_demo.services.listening.plan.plan import (
     ComparisonKind,
     ComparisonPlan,
@@ -245,23 +245,18 @@ class Renderer:
     def _finish(self, trial: Trial, slots: Sequence[TakeSlot]) -> None:
         secret = self.plan.secrets[trial.id]
         heard = slots[::-1] if secret.flip else slots
-        waves, rate = zip(*(read_wave(self._take_path(slot)) for slot in heard), strict=True)
-        if len(set(rate)) != 1:
-            message = f"The sides have different sample rates, {rate[0]:,} and {rate[1]:,} Hz."
-            self._save(
-                self.plan.with_slots([replace(slots[0], state=TakeState.FAILED, message=message)])
-            )
-            return
+        sounds = [read_wave(self._take_path(slot)) for slot in heard]
+        rate = max(each for _, each in sounds)
         try:
-            matched = match_levels(waves, rate[0])
+            matched = match_levels([at_rate(*sound, rate) for sound in sounds], rate)
         except RunError as error:
             self._fail(slots[0], str(error))
             return
         clips = list(matched.clips)
         if self.plan.kind == ComparisonKind.ABX:
-            clips = add_x(clips, secret.x, rate[0])
+            clips = add_x(clips, secret.x, rate)
         for name, clip in zip(trial.clips, clips, strict=True):
-            write_clip(self.folder / CLIPS / name, clip, rate[0])
+            write_clip(self.folder / CLIPS / name, clip, rate)
         secret = Secret(secret.flip, secret.x, matched.gains_db)
         self._save(self.plan.with_trial(replace(trial, made=True), secret))
 

@@ -173,13 +173,13 @@ class ComparisonStore:
         """The estimated bytes of the audio that is still to be generated."""
         if plan.is_uploaded:
             return 0  # it is on the disk already, or cannot be made
-        waiting = {slot.id: slot for slot in plan.slots if slot.state != TakeState.MADE}
+        names = {setting.runtime.model for setting in plan.settings}
+        # Both sides of a pair have the higher of their sample rates.
+        rate = max(self.synthesis.models[name].sample_rate for name in names)
+        waiting = {slot.id for slot in plan.slots if slot.state != TakeState.MADE}
         slots = [slot for trial in plan.trials for slot in plan.slots_of(trial)]
-        samples = sum(
-            expected_audio(plan, slot, self.synthesis)
-            * self.synthesis.models[plan.settings[slot.setting].runtime.model].sample_rate
-            for slot in slots
-            if slot.id in waiting
+        samples = rate * sum(
+            expected_audio(plan, slot, self.synthesis) for slot in slots if slot.id in waiting
         )
         # ABX has a third clip, as long as the others.
         return int(samples * BYTES_A_SAMPLE * (1.5 if plan.kind == ComparisonKind.ABX else 1.0))

@@ -13,7 +13,7 @@ from dia_demo.services.listening.plan.setting import differences
 from dia_demo.services.listening.render import RenderEnded
 from dia_demo.services.listening.verdict.claims import (
     abx_warning,
-    voices_warning,
+    design_warnings,
     what_it_can_show,
 )
 from dia_demo.services.listening.verdict.planning import TIES
@@ -24,9 +24,7 @@ def warnings_of(plan: ComparisonPlan, models: Mapping[str, ModelInfo]) -> list[s
     """What a result will not show. models: those of the settings, by name."""
     if plan.is_uploaded:
         return []
-    voices = None if plan.voice_file else voices_warning(plan.settings, models)
-    warnings = (voices, abx_warning(plan.kind, plan.settings))
-    return [warning for warning in warnings if warning]
+    return design_warnings(plan.kind, plan.settings, models, plan.voice_file is not None)
 
 
 def power_of(plan: ComparisonPlan, ties: float = TIES) -> str:

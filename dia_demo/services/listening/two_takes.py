@@ -31,8 +31,8 @@ def compare_takes(
 ) -> Comparison:
     """A comparison in the new `folder` whose only pair has the sound of two takes.
 
-    kind: "preference" or "sighted". Raises InputError if the takes say different things, have the
-    same settings and seed, or have different sample rates.
+    kind: "preference" or "sighted". Raises InputError if the takes say different things, or have
+    the same settings and seed.
     """
     first, second = takes
     if first.script.split() != second.script.split():
@@ -44,11 +44,6 @@ def compare_takes(
             "one of them."
         )
     sounds = [read_samples(take.path) for take in takes]
-    if sounds[0][1] != sounds[1][1]:
-        raise InputError(
-            f"The two takes have different sample rates, {sounds[0][1]:,} and {sounds[1][1]:,} Hz, "
-            "which would give them away: choose takes of one model."
-        )
     plan = make_plan(kind, settings, (first.script,), (0,))
     plan = replace(
         plan,

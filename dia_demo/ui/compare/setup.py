@@ -14,9 +14,8 @@ from dia_demo.services.listening.plan.plan import ComparisonPlan
 from dia_demo.services.listening.plan.setting import differences
 from dia_demo.services.listening.render import check_plan
 from dia_demo.services.listening.verdict.claims import (
-    abx_warning,
+    design_warnings,
     holds_voices,
-    voices_warning,
     what_it_can_show,
 )
 from dia_demo.services.people import is_key
@@ -125,9 +124,7 @@ class SetupHandlers:
         models = self._models(plan)
         if "normalise" in differing and all(info.profile.normalises for info in models.values()):
             cautions.append("This voice always reads text in words, so both sides are the same.")
-        voices = None if has_voice else voices_warning(plan.settings, models)
-        warnings = (voices, abx_warning(plan.kind, plan.settings))
-        return [*cautions, *(warning for warning in warnings if warning)]
+        return [*cautions, *design_warnings(plan.kind, plan.settings, models, has_voice)]
 
     def _report(self, compare_form: CompareForm):
         try:

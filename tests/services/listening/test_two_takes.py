@@ -7,6 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import soundfile
+import soxr
 
 from dia_demo.errors import InputError
 from dia_demo.services.earlier.formats import read_samples
@@ -52,6 +54,22 @@ def test_two_takes_are_heard_as_they_are(earlier, synthesis, tmp_path, monkeypat
         heard = clips_of(comparison)[trial.id][clip][0][: len(samples)].astype(float)
         assert np.corrcoef(heard, samples)[0, 1] > 0.999
         assert pair.facts[clip]["seconds"] == pytest.approx(len(samples) / rate, abs=0.01)
+
+
+def test_takes_of_two_sample_rates_are_heard_at_the_higher(earlier, synthesis, tmp_path):
+    """Takes of Dia and of Dia2, for example. The rate alone would give a side away."""
+    takes = earlier(41), earlier(42)
+    samples, rate = read_samples(takes[1].path)
+    path = tmp_path / "higher.wav"
+    soundfile.write(path, soxr.resample(samples, rate, 2 * rate), 2 * rate)
+    higher = takes[0], replace(takes[1], path=path)
+    comparison = compare_takes(tmp_path / "dir", "sighted", higher, synthesis)
+    (clips,) = clips_of(comparison).values()
+    assert {clip_rate for _, clip_rate in clips} == {2 * rate}
+    assert len(clips[0][0]) == len(clips[1][0])
+    for (clip, _), take in zip(clips, takes, strict=True):
+        samples, _ = read_samples(take.path)
+        assert np.corrcoef(clip[::2][: len(samples)], samples)[0, 1] > 0.99
 
 
 def test_side_by_side_nothing_is_asked(earlier, synthesis, tmp_path):

@@ -128,9 +128,12 @@ def test_a_voice_file_is_a_choice_as_well(model, anna, tmp_path):
 def test_a_voice_of_another_codec_is_refused(model, anna):
     from dataclasses import replace
 
-    model._kept.add(replace(model._kept.get("Anna"), name="Stranger", codec="0" * 32))
-    with pytest.raises(InputError, match="another codec"):
-        model.generate(ONE, voice="Stranger")
+    stranger = replace(model._kept.get("Anna"), name="Stranger", codec="0" * 32)
+    model._kept.add(stranger)
+    model._kept.add(replace(stranger, name="Dia2's", codes=np.tile(stranger.codes, 8)))
+    for name in "Stranger", "Dia2's":
+        with pytest.raises(InputError, match="another codec"):
+            model.generate(ONE, voice=name)
 
 
 def test_a_kept_voice_and_a_voice_prompt_exclude_each_other(model, anna, tmp_path):

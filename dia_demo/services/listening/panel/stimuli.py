@@ -20,7 +20,7 @@ from dia_demo.audio import STORED_SUFFIX
 from dia_demo.config import Range
 from dia_demo.errors import InputError, RunError
 from dia_demo.loudness import match_levels
-from dia_demo.services.listening.clips import read_wave, write_clip
+from dia_demo.services.listening.clips import at_rate, read_wave, write_clip
 from dia_demo.services.listening.comparison import Comparison
 from dia_demo.services.listening.panel.designs import SPECS, Design
 from dia_demo.services.listening.panel.plan import ANCHOR_HZ, Item, PanelPlan
@@ -214,7 +214,7 @@ def _clips_of_item(
     """The name, int16 [n] and gain in dB of each clip of an item, all of one loudness."""
     systems = range(len(plan.systems))
     waves = {
-        main_clip(system, item): _at_rate(*source.wave(system, item), rate) for system in systems
+        main_clip(system, item): at_rate(*source.wave(system, item), rate) for system in systems
     }
     copies = {}
     for system in systems:
@@ -233,12 +233,6 @@ def _clips_of_item(
     made |= {name: made[of] for name, of in copies.items() if name in needed}
     for name, (clip, gain) in made.items():
         yield name, clip, gain
-
-
-def _at_rate(samples: np.ndarray, rate: int, wanted: int) -> np.ndarray:
-    import soxr
-
-    return samples if rate == wanted else soxr.resample(samples, rate, wanted)
 
 
 def low_pass(samples: np.ndarray, rate: int) -> np.ndarray:

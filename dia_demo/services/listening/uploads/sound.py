@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from dia_demo.audio import integrated_loudness
 from dia_demo.config import Range
 from dia_demo.errors import InputError
+from dia_demo.services.listening.clips import at_rate
 
 RATES = Range(8000, 192_000)
 # Of the clips of a comparison. What is above half of it nobody hears.
@@ -66,16 +66,7 @@ def read_sound(path: Path, name: str, header: SoundHeader, rate: int) -> np.ndar
         raise InputError(f"{name} is damaged: save it again.") from error
     if len(channels) < header.frames or not np.isfinite(channels).all():
         raise InputError(f"{name} is damaged: save it again.")
-    wave = _resample(channels.mean(axis=1), header.rate, rate)
+    wave = at_rate(channels.mean(axis=1), header.rate, rate)
     if integrated_loudness(wave, rate) is None:
         raise InputError(f"{name} is silent, so its level cannot be matched: replace it.")
     return wave
-
-
-def _resample(wave: np.ndarray, rate: int, to: int) -> np.ndarray:
-    import soxr
-
-    if rate == to:
-        return wave
-    resampled: Any = soxr.resample(wave, rate, to)
-    return np.asarray(resampled, np.float32)

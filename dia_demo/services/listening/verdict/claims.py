@@ -96,6 +96,31 @@ def voices_warning(settings: Sequence[Setting], models: Mapping[str, ModelInfo])
     )
 
 
+def rates_warning(settings: Sequence[Setting], models: Mapping[str, ModelInfo]) -> str | None:
+    """A warning for sides whose models have different sample rates; None if they are the same."""
+    rates = sorted({models[setting.runtime.model].sample_rate for setting in settings})
+    if len(rates) == 1:
+        return None
+    listed = " and ".join(f"{rate:,}" for rate in rates)
+    return (
+        f"The models have different sample rates ({listed} Hz). Both sides of a pair are played at "
+        "the higher one, but the other's sound has no treble above its own, which may be heard."
+    )
+
+
+def design_warnings(
+    kind: str,
+    settings: Sequence[Setting],
+    models: Mapping[str, ModelInfo],
+    has_voice_prompt: bool,
+) -> list[str]:
+    """What a result will not show because of how the comparison is designed, in sentences. models:
+    those of the settings, by name."""
+    voices = None if has_voice_prompt else voices_warning(settings, models)
+    warnings = voices, rates_warning(settings, models), abx_warning(kind, settings)
+    return [warning for warning in warnings if warning]
+
+
 def what_it_can_show(
     kind: str, scripts: int, seeds: int, settings: int = 2, ties: float = TIES
 ) -> str:

@@ -14,6 +14,7 @@ from dia_demo.services.listening.plan.setting import differences
 from dia_demo.services.listening.verdict.claims import (
     abx_warning,
     holds_voices,
+    rates_warning,
     voices_warning,
     what_it_can_show,
 )
@@ -145,6 +146,14 @@ def test_abx_is_warned_of_where_takes_differ_by_chance(base, common, side, warne
     settings = [first, first.change(side)]
     assert bool(abx_warning("abx", settings)) == warned
     assert abx_warning("preference", settings) is None
+
+
+def test_sample_rates_that_differ_are_warned_of(base):
+    settings = [base, base.change({"model": "other"})]
+    models = {one.runtime.model: SimpleNamespace(sample_rate=16_000) for one in settings}
+    assert rates_warning(settings, models) is None
+    models["other"].sample_rate = 24_000
+    assert "(16,000 and 24,000 Hz)" in rates_warning(settings, models)
 
 
 @pytest.mark.parametrize(
