@@ -63,8 +63,9 @@ def register(commands) -> None:
         metavar="nano | OWNER/NAME | PATH",
         help="the model to measure; nothing is downloaded",
     )
-    size = "measure random weights of this size"
-    add("--random-weights", choices=random_sizes(), metavar="dia-1.6b", help=size)
+    sizes = random_sizes()
+    size = f"measure random weights of a size: {', '.join(sizes)}"
+    add("--random-weights", choices=sizes, metavar="SIZE", help=size)
     add("--precision", nargs="+", metavar="P", help=f"one or more of {', '.join(PRECISIONS)}")
     add("--rows", nargs="+", metavar="N", help="utterances decoded together, one or more numbers")
     add("--steps", type=int, default=BenchPlan.steps, metavar="N", help="decoder steps to time")

@@ -95,10 +95,14 @@ class BenchPlan:
             if self.quality:
                 raise InputError("The quality of random weights cannot be compared: give --model.")
         elif self.info.folder is None:
+            instead = "".join(
+                f" Or use --random-weights {name}, which has the same speed."
+                for name, size in random_sizes().items()
+                if size.stands_for == self.model
+            )
             raise InputError(
-                f"{self.model} is not on this machine, and the benchmark downloads nothing. Use "
-                "--random-weights dia-1.6b, which has the same speed, or generate a take with the "
-                "model first."
+                f"{self.model} is not on this machine, and the benchmark downloads nothing: "
+                f"generate a take with the model first.{instead}"
             )
         elif self.quality and (prepared := self.info.config.prepared) is not None:
             raise InputError(

@@ -46,7 +46,8 @@ def drain(generator) -> tuple[list, BenchReport]:
         ({"text_bytes": 2000}, "text-bytes"),
         ({"random": "huge"}, "dia-1.6b"),
         ({"quality": True}, "quality of random weights"),
-        ({"random": None, "model": "nobody/nothing"}, "downloads nothing"),
+        ({"random": None, "model": "nobody/nothing"}, "generate a take with the model first.$"),
+        ({"random": None, "model": "nari-labs/Dia2-1B"}, "Or use --random-weights dia2-1b"),
         ({"threads": 1000}, "threads must be from 1 to"),
     ],
 )
