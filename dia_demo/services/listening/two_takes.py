@@ -17,6 +17,7 @@ from dia_demo.services.listening.plan.plan import ComparisonPlan, TakeState, mak
 from dia_demo.services.listening.plan.setting import Setting
 from dia_demo.services.listening.render import TAKES
 from dia_demo.services.synthesis import Synthesis
+from dia_demo.services.voices.kept import KeptVoices
 from dia_demo.text.pronunciations import Pronunciations
 from dia_demo.text.script import parse_turns
 
@@ -27,20 +28,24 @@ WHAT_ONE_PAIR_SHOWS = (
 
 
 def compare_takes(
-    folder: Path, kind: str, takes: tuple[EarlierTake, EarlierTake], synthesis: Synthesis
+    folder: Path,
+    kind: str,
+    takes: tuple[EarlierTake, EarlierTake],
+    synthesis: Synthesis,
+    kept: KeptVoices,
 ) -> Comparison:
     """A comparison in the new `folder` whose only pair has the sound of two takes.
 
-    kind: "preference" or "sighted". Raises InputError if the takes say different things, or have
-    the same settings and seed.
+    kind: "preference" or "sighted". kept: the voices that takes may have been made with. Raises
+    InputError if the takes say different things, or have the same settings, voices and seed.
     """
     first, second = takes
     if first.script.split() != second.script.split():
         raise InputError("The two takes say different things: choose two takes of one script.")
-    settings = [_setting(take) for take in takes]
+    settings = [_setting(take, kept) for take in takes]
     if settings[0] == settings[1]:
         raise InputError(
-            "The two takes have the same settings and the same seed: choose takes that differ in "
+            "The two takes have the same settings, voices and seed: choose takes that differ in "
             "one of them."
         )
     sounds = [read_samples(take.path) for take in takes]
@@ -59,7 +64,7 @@ def compare_takes(
     return comparison
 
 
-def _setting(take: EarlierTake) -> Setting:
+def _setting(take: EarlierTake, kept: KeptVoices) -> Setting:
     """How a take was made. Its seed is the shift from the plan's, which is 0."""
     names = {field.name for field in fields(GenerationParams)} - {"seed"}
     params = {name: value for name, value in take.settings.items() if name in names}
@@ -72,7 +77,16 @@ def _setting(take: EarlierTake) -> Setting:
     seed = int(figures.get("seed") or 0)
     listed = Pronunciations.parse(take.pronunciations or "")
     beside = take.speed, seed, take.normalise, listed
-    return Setting(GenerationParams(**params), runtime, *beside, *take.voices)
+    return Setting(GenerationParams(**params), runtime, *beside, *_voice_names(take, kept))
+
+
+def _voice_names(take: EarlierTake, kept: KeptVoices) -> list[str]:
+    """The voices of S1 and S2 by name, blank for those of the seed. A kept voice that has gone has
+    the beginning of its identity."""
+    return [
+        name or (kept.name_of(identity) or f"kept voice {identity[:6]}" if identity else "")
+        for name, identity in zip(take.voices, take.kept_voices, strict=True)
+    ]
 
 
 def _facts(take: EarlierTake, samples, rate: int) -> dict:

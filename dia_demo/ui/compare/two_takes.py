@@ -13,6 +13,7 @@ from dia_demo.files import size_of
 from dia_demo.services.earlier.history import EarlierTake, History
 from dia_demo.services.listening.two_takes import WHAT_ONE_PAIR_SHOWS, compare_takes
 from dia_demo.services.people import is_key
+from dia_demo.services.voices.kept import KeptVoices
 from dia_demo.services.wording import local_time
 from dia_demo.ui.compare.handlers import CompareHandlers
 from dia_demo.ui.compare.html import press_problem
@@ -94,7 +95,9 @@ class TwoTakesHandlers:
         try:
             takes = self.history.get(key, first), self.history.get(key, second)
             size = STORED * sum(size_of(take.path) for take in takes)
-            make = partial(compare_takes, kind=kind, takes=takes, synthesis=self.compare.synthesis)
+            synthesis = self.compare.synthesis
+            kept = KeptVoices.for_person(synthesis.settings, key)
+            make = partial(compare_takes, kind=kind, takes=takes, synthesis=synthesis, kept=kept)
             updates = self.compare.add(request, key, lambda: store.add(key, size, make))
         except DiaDemoError as error:
             return {problem: press_problem(explain(error))}
