@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import gradio as gr
@@ -105,13 +106,18 @@ class TwoTakesHandlers:
 
 
 def label_of(take: EarlierTake, zone: str | None) -> str:
-    """A take in a list: when it was made, its words, its seed."""
-    words = " ".join(take.script.split())
+    """A take in a list: when it was made, its seed and model, and its name or its words. What tells
+    takes of one script apart comes first, because a menu cuts off the end."""
+    words = take.label.name or " ".join(take.script.split())
     words = words if len(words) <= WORDS else f"{words[:WORDS]}…"
-    seed = take.figures.get("seed")
-    return (
-        f"{local_time(take.created, zone)} · {words}{f' · seed {seed}' if seed is not None else ''}"
-    )
+    seed, model = take.figures.get("seed"), take.figures.get("model")
+    parts = [
+        local_time(take.created, zone),
+        f"seed {seed}" if seed is not None else "",
+        Path(str(model)).name if model is not None else "",
+        words,
+    ]
+    return " · ".join(filter(None, parts))
 
 
 def connect(

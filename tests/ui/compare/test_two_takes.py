@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
-from dia_demo.services.earlier.history import History
+from dia_demo.services.earlier.history import EarlierTake, History
+from dia_demo.services.earlier.labels import Label
 from dia_demo.services.listening.store import ComparisonStore
 from dia_demo.services.people import new_key
 from dia_demo.services.wording import local_time
 from dia_demo.ui.compare.handlers import CompareHandlers
 from dia_demo.ui.compare.layout import CompareParts
 from dia_demo.ui.compare.progress import title
-from dia_demo.ui.compare.two_takes import NOT_CHOSEN, TwoTakesHandlers, TwoTakesParts
+from dia_demo.ui.compare.two_takes import NOT_CHOSEN, TwoTakesHandlers, TwoTakesParts, label_of
 from tests.helpers.page.page_stubs import parts_by_name
 
 PAGE = SimpleNamespace(session_hash="page")
@@ -34,6 +37,16 @@ def test_an_error_is_told_beside_the_button(card):
         assert NOT_CHOSEN in card.open_blind(PAGE, key, first, second)["problem"]
     told = card.open_blind(PAGE, key, gone, gone.replace("0", "1"))
     assert list(told) == ["problem"] and "no longer exists" in told["problem"]
+
+
+def test_what_tells_takes_of_one_script_apart_comes_first():
+    figures = {"seed": 7, "model": "nari-labs/Dia2-1B"}
+    when = datetime(2026, 11, 7, 23, 5, tzinfo=UTC)
+    take = EarlierTake("id", Path("a.wav"), when, "[S1] Word " + "word " * 50, {}, 1.0, figures)
+    begin = "7 Nov 2026, 23:05 · seed 7 · Dia2-1B · [S1] Word word"
+    assert label_of(take, "UTC").startswith(begin) and label_of(take, "UTC").endswith("…")
+    named = replace(take, label=Label("Best"), figures={})
+    assert label_of(named, "UTC") == "7 Nov 2026, 23:05 · Best"
 
 
 def test_times_are_those_of_the_browser(card, finished):
