@@ -22,6 +22,7 @@ from dia_demo.services.settings import Settings
 from dia_demo.services.take import Request
 from dia_demo.services.voices.choice import add_voices
 from dia_demo.services.voices.kept import KeptVoices
+from dia_demo.text.remark import Level
 
 
 def add_take_options(parser: argparse.ArgumentParser) -> None:
@@ -48,6 +49,27 @@ def add_take_options(parser: argparse.ArgumentParser) -> None:
     )
     add_normalise(parser)
     add_pronunciations(parser)
+
+
+def script_warnings(request: Request, in_parts: bool = False) -> list[str]:
+    """What the page warns of below the script, in sentences; a take is made nonetheless.
+    in_parts: see `ModelInfo.reading`."""
+    transcript = request.voice.transcript if request.voice else ""
+    report = request.model.check(
+        request.script,
+        request.params.max_tokens,
+        transcript,
+        request.normalise,
+        request.pronunciations,
+        in_parts,
+    )
+    has_lines = "\n" in request.script.strip()
+    return [
+        f"Line {finding.line}: {finding.message}" if has_lines and finding.line else finding.message
+        for finding in report.findings
+        # Where a take was cut off is told by its figures.
+        if finding.level != Level.TIP and finding.code != "over_max_tokens"
+    ]
 
 
 def request_of(

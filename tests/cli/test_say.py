@@ -74,6 +74,19 @@ def test_codes_go_to_the_very_name_that_was_given(say, tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["take.codes"]
 
 
+def test_what_the_page_warns_of_is_told(say):
+    """Whatever the script has, its take is made."""
+    wrong = "[S1] Hello [S3] there."
+    code, _, err = say(wrong, "-o", "take.wav")
+    assert code == 0 and "warning: “[S3]” is not a speaker" in err and "Max tokens" not in err
+    _, _, err = say(f"[S1] Hello.\n{wrong}", "-o", "take.wav")
+    assert "warning: Line 2: “[S3]” is not a speaker" in err
+    _, _, err = say(f"{wrong} (pause 1s) [S2] Hi.", "-o", "take.wav", "--max-tokens", 200)
+    assert "warning: “[S3]” is not a speaker" in err
+    _, _, err = say(SCRIPT, "-o", "take.wav")
+    assert "speaker" not in err
+
+
 def test_temperature_0_is_greedy_whatever_the_seed(say):
     for seed in (1, 2):
         assert say(SCRIPT, "--codes", f"{seed}.npy", "--temperature", 0, "--seed", seed)[0] == 0

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from dia_demo.audio import FORMATS
 from dia_demo.cli.common import StatusLine, stop_on_interrupt
-from dia_demo.cli.take_options import add_take_options, request_of
+from dia_demo.cli.take_options import add_take_options, request_of, script_warnings
 from dia_demo.config import SEED_LIMIT
 from dia_demo.engine.events import Cancelled, Failed, Finished, Loading, Progress, Started
 from dia_demo.engine.scheduler import PLACES
@@ -83,7 +83,8 @@ def _run(synthesis: Synthesis, requests: list[Request], options: argparse.Namesp
                 case Failed():
                     problems.append(event.message)
     show("")
-    for problem in dict.fromkeys(problems):
+    warnings = script_warnings(requests[0]) if made else []
+    for problem in dict.fromkeys((*warnings, *problems)):
         print(f"warning: {problem}", file=sys.stderr)
     if not made:
         raise RunError(problems[0] if problems else "Stopped before any take had speech.")

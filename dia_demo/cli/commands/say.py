@@ -8,7 +8,7 @@ import os
 import stat
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
@@ -27,7 +27,7 @@ from dia_demo.cli.common import (
     StatusLine,
     stop_on_interrupt,
 )
-from dia_demo.cli.take_options import add_take_options, request_of
+from dia_demo.cli.take_options import add_take_options, request_of, script_warnings
 from dia_demo.engine.events import (
     Cancelled,
     Failed,
@@ -102,7 +102,7 @@ def _say(options: argparse.Namespace) -> int:
         reports = (report_of_take(request, result),)
         if options.words or options.subtitles:
             write_times(options, take.words, knows_words(request.model))
-    _print_remarks(remarks)
+    _print_remarks((*script_warnings(request), *remarks))
     _print_figures(result.figures, result.voices, (*notes, *remarks), reports, options)
     return 0
 
@@ -114,7 +114,8 @@ def _say_in_chunks(synthesis: Synthesis, request: Request, options: argparse.Nam
     if options.codes is not None:
         _write_codes(options.codes, codes)
     remarks = tuple(filter(None, (report.remark for report in reports)))
-    _print_remarks(remarks)
+    warnings = script_warnings(request, in_parts=True)
+    _print_remarks(dict.fromkeys((*request.notes, *warnings, *remarks)))
     _print_figures(figures, voices, (*request.notes, *remarks), reports, options)
     return 0
 
@@ -179,7 +180,7 @@ def _left_clause(event: Loading | Progress) -> str:
     return "" if event.left is None else f", {time_left(event.left)} left"
 
 
-def _print_remarks(remarks: Sequence[str]) -> None:
+def _print_remarks(remarks: Iterable[str]) -> None:
     for remark in remarks:
         print(f"warning: {remark}", file=sys.stderr)
 
