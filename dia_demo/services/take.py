@@ -11,7 +11,6 @@ import numpy as np
 from dia_demo import audio
 from dia_demo.config import GenerationParams, RuntimeConfig
 from dia_demo.disclosure.notice import about_notice
-from dia_demo.engine.engine import Engine
 from dia_demo.engine.events import (
     Cancelled,
     Event,
@@ -24,13 +23,10 @@ from dia_demo.engine.events import (
 from dia_demo.engine.family import ModelInfo
 from dia_demo.engine.rows.text_queue import TextQueue
 from dia_demo.errors import InputError, RunError
-from dia_demo.model.cpu_model import torch_threads
 from dia_demo.prompt.codes import pack_codes
 from dia_demo.prompt.prompt import Prompt, read_prompt
 from dia_demo.prompt.speech import is_silent
-from dia_demo.prompt.word_times import find_words
-from dia_demo.services.wording import ESTIMATED, NO_TRANSCRIPT, OTHER_CODEC, SPREAD, length_remark
-from dia_demo.text.dialogue.pauses import remove_pauses
+from dia_demo.services.wording import OTHER_CODEC, length_remark
 from dia_demo.text.formats.check import recognition_note
 from dia_demo.text.normaliser import Reading
 from dia_demo.text.pronunciations import NONE, Pronunciations
@@ -74,16 +70,6 @@ class VoicePrompt:
         assert self.audio is not None, "a prompt is audio or codes"
         room = info.seconds_of(max_tokens) - 1 / info.frames_per_second
         return read_prompt(self.audio, info.sample_rate, min(longest, max(0.0, room)))
-
-
-@dataclass(frozen=True)
-class PromptCodes:
-    """A voice prompt as a row gets it: codes int [frames, channels], words with their times, and
-    notes on how it was read."""
-
-    codes: np.ndarray
-    words: tuple[SpokenWord, ...]
-    notes: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -149,35 +135,6 @@ class Request:
                     "from the seed, or from a kept voice."
                 )
             table.find(name)
-
-    def prompt_codes(self, engine: Engine, longest: float) -> PromptCodes:
-        """The voice prompt's codes. longest: see `VoicePrompt.read`. Raises InputError if it cannot
-        be used."""
-        voice = self.voice
-        assert voice is not None
-        notes: tuple[str, ...] = () if voice.transcript else (NO_TRANSCRIPT,)
-        if voice.has_own_words:
-            notes = (f"The voice prompt's file contains its words: “{voice.transcript}”.",)
-        if voice.codes is not None:
-            if voice.codec and voice.codec != engine.codec.identity:
-                raise InputError(OTHER_CODEC)
-            notes += self._times_note(voice.words, voice.are_words_estimated)
-            return PromptCodes(voice.codes, voice.words, notes)
-        prompt = voice.read(self.model, self.params.max_tokens, longest)
-        with torch_threads(engine.placement.threads):
-            codes = engine.codec.encode(prompt.samples)
-        words, estimated = tuple[SpokenWord, ...](), True
-        if self.model.family.has_word_times and voice.transcript:
-            said = remove_pauses(self.reading(voice.transcript).text)
-            found, estimated = find_words(said, prompt.samples, self.model.sample_rate)
-            words = tuple(SpokenWord(*word) for word in found)
-        return PromptCodes(codes, words, prompt.notes + notes + self._times_note(words, estimated))
-
-    def _times_note(self, words: Sequence[SpokenWord], are_estimated: bool) -> tuple[str, ...]:
-        """What to know of the times of the voice prompt's words, if the model needs them."""
-        if not (self.model.family.has_word_times and self.voice and self.voice.transcript):
-            return ()
-        return ((ESTIMATED,) if are_estimated else ()) if words else (SPREAD,)
 
     def metadata(self, seed: int) -> dict:
         """What a take's file says about its request. seed: that was used."""

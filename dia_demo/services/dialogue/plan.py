@@ -14,8 +14,8 @@ from dia_demo.audio import SPEEDS
 from dia_demo.config import Range
 from dia_demo.engine.family import ModelInfo
 from dia_demo.errors import InputError
-from dia_demo.services.dialogue.seeds import seeds_like
 from dia_demo.services.take import Request, VoicePrompt
+from dia_demo.services.voices.seeds import seeds_like
 from dia_demo.text.dialogue.chunks import (
     LONGEST_SECONDS,
     Chunk,

@@ -13,7 +13,8 @@ from dia_demo.engine.engine import Engine
 from dia_demo.engine.events import Loading
 from dia_demo.engine.rows.base_row import BaseRow
 from dia_demo.prompt.voice_traits import VoiceTraits
-from dia_demo.services.take import PromptCodes, Request
+from dia_demo.services.take import Request
+from dia_demo.services.voices.prompt_codes import PromptCodes, prompt_codes
 from dia_demo.text.script import parse_turns
 
 
@@ -48,7 +49,7 @@ def read_requests(
             if key not in prompts:
                 if request.voice.codes is None:
                     yield Loading("Reading the voice prompt", None, index)
-                read = request.prompt_codes(engine, prompt_seconds)
+                read = prompt_codes(request, engine, prompt_seconds)
                 prompts[key] = read, _traits(request, read.codes, engine)
             prompt, prompt_voice = prompts[key]
         text, said = request.encode(), request.transcript_bytes()

@@ -17,13 +17,13 @@ from dia_demo import audio
 from dia_demo.engine.events import Failed, Finished
 from dia_demo.errors import DiaDemoError, InputError, RunError
 from dia_demo.prompt.voice_file import VoiceFile, checked_name
+from dia_demo.services.dialogue.part_voice import is_joined, keep_part
 from dia_demo.services.people import Allowance, is_key
 from dia_demo.services.synthesis import Synthesis
 from dia_demo.services.take import Request, Take
 from dia_demo.services.voices.choice import add_voices
 from dia_demo.services.voices.keep import WHOLE, Part, keep_recording, keep_take
 from dia_demo.services.voices.kept import KeptVoices
-from dia_demo.services.voices.parts import is_joined, keep_part
 from dia_demo.ui.dialogue.answers import kept_dialogue, run_of
 from dia_demo.ui.runs import Sessions, Updates, visitor_of
 from dia_demo.ui.voices.layout import KeepPanel, VoiceMenus, choices_of

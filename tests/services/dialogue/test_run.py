@@ -23,10 +23,10 @@ from dia_demo.services.dialogue.events import (
 from dia_demo.services.dialogue.output import joined_samples, whole_figures, write_dialogue
 from dia_demo.services.dialogue.plan import Join, make_plan, needs_chunks
 from dia_demo.services.dialogue.run import MORE_FOR_VOICE, DialogueRun
-from dia_demo.services.dialogue.seeds import seeds_like
 from dia_demo.services.dialogue.store import DialogueStore
 from dia_demo.services.judging.judge import Fault, Verdict
 from dia_demo.services.models import find_model
+from dia_demo.services.voices.seeds import seeds_like
 from tests.helpers.dialogues import BAD, SCRIPT, judge_by_test, stop_at_step
 from tests.helpers.stand_ins.disks import fill, mount_disk
 from tests.helpers.synthesis_requests import make_request

@@ -3,10 +3,12 @@
 import threading
 from dataclasses import replace
 
+import numpy as np
 import pytest
 import soundfile
 
 import dia_demo
+from dia_demo import audio
 from dia_demo.config import RuntimeConfig
 from dia_demo.engine.events import Finished, Started
 from dia_demo.services.models import find_model
@@ -18,7 +20,7 @@ from dia_demo.services.voices.keep import keep
 from dia_demo.services.voices.kept import KeptVoices
 from dia_demo.services.wording import ESTIMATED, SPREAD
 from tests.helpers.models.mimi import write_small_dia2
-from tests.helpers.voices import write_voice
+from tests.helpers.voices import speech_like, write_voice
 
 SCRIPT = "[S1] Hello there, my friend."
 
@@ -99,3 +101,19 @@ def test_a_take_knows_them_exactly(synthesis):
     voice = VoicePrompt(codes=take.codes, transcript=SCRIPT, words=take.words)
     notes, _ = made(synthesis, request_with(synthesis, voice))
     assert not {ESTIMATED, SPREAD} & set(notes)
+
+
+def test_a_take_as_the_voice_prompt_knows_when_its_words_are_said(synthesis, tmp_path):
+    request = request_with(synthesis)
+    _, result = made(synthesis, request)
+    take = synthesis.take(request, result)
+    # With random weights a take is noise, which no voice prompt may be.
+    sound = speech_like(len(take.samples) / take.sample_rate, take.sample_rate)
+    file = audio.write_audio(tmp_path / "a.wav", sound, take.sample_rate, take.metadata())
+    prompted = request_with(synthesis, VoicePrompt.from_file(file, ""))
+    notes, of_prompt = made(synthesis, prompted)
+    assert not {ESTIMATED, SPREAD} & set(notes)
+    kept = KeptVoices(tmp_path / "kept")
+    kept.add(keep(file, "It", model=request.model))
+    _, of_kept = made(synthesis, add_voices(request, ["It"], kept))
+    assert np.array_equal(of_prompt.codes, of_kept.codes) and of_prompt.words == of_kept.words

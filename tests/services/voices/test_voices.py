@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import dia_demo
-from dia_demo.audio import read_metadata
+from dia_demo.audio import read_metadata, write_audio
 from dia_demo.errors import InputError
 from dia_demo.prompt.voice_file import SUFFIX
 from dia_demo.services.voices.keep import keep, keep_take
@@ -123,6 +123,54 @@ def test_a_voice_file_is_a_choice_as_well(model, anna, tmp_path):
     assert np.array_equal(
         theirs.codes, model.generate("[S1] Good morning.", seed=1, voice="Anna").codes
     )
+
+
+def test_a_take_as_the_voice_prompt_has_its_own_codes(model, anna, tmp_path):
+    kept = model.generate("[S1] Good morning.", seed=1, voice="Anna")
+    for suffix in ".wav", ".mp3":
+        file = anna.save(tmp_path / f"anna{suffix}")
+        prompted = model.generate("[S1] Good morning.", seed=1, voice_prompt=file)
+        assert np.array_equal(prompted.codes, kept.codes)
+
+
+def test_a_take_that_was_changed_is_a_recording(model, anna, tmp_path):
+    file = anna.save(tmp_path / "anna.wav")
+    shorter, rate = anna.samples[: -anna.sample_rate // 4], anna.sample_rate
+    cut = write_audio(tmp_path / "cut.wav", shorter, rate, anna.metadata())
+    metadata = anna.metadata()
+    metadata["figures"]["numerics"]["codebooks"] = "0" * 32
+    other = write_audio(tmp_path / "other.wav", anna.samples, rate, metadata)
+    codes = [
+        model.generate(
+            "[S1] Good morning.", seed=1, voice_prompt=path, voice_transcript=words
+        ).codes.tobytes()
+        for path, words in (
+            (file, ""),
+            (file, f" {ONE}"),
+            (file, "[S1] Other words."),
+            (cut, ONE),
+            (other, ONE),
+        )
+    ]
+    assert codes[0] == codes[1] and codes[0] not in codes[2:]
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"script": 5},
+        {"frames_per_second": 0},
+        {"frames_per_second": "many"},
+        {"speed": []},
+        {"codes": "no codes"},
+        {"figures": {"finish_reason": "end"}},
+        {"figures": {"finish_reason": "end", "sample_rate": 1, "numerics": 1, "model": ""}},
+    ],
+)
+def test_a_damaged_take_is_a_recording(model, anna, tmp_path, damage):
+    file = write_audio(tmp_path / "a.wav", anna.samples, anna.sample_rate, anna.metadata() | damage)
+    made = model.generate(ONE, seed=1, voice_prompt=file, voice_transcript=ONE)
+    assert len(made.codes)
 
 
 def test_a_voice_of_another_codec_is_refused(model, anna):

@@ -10,11 +10,11 @@ from dia_demo.audio import read_metadata
 from dia_demo.engine.events import FinishReason
 from dia_demo.errors import InputError
 from dia_demo.services.dialogue.output import whole_figures, write_dialogue
+from dia_demo.services.dialogue.part_voice import is_joined, keep_part
 from dia_demo.services.dialogue.plan import make_plan
 from dia_demo.services.dialogue.run import DialogueRun, JoinedSound
 from dia_demo.services.dialogue.store import DialogueStore
 from dia_demo.services.voices.keep import keep_take
-from dia_demo.services.voices.parts import is_joined, keep_part
 from tests.helpers.dialogues import BAD, SCRIPT, judge_by_test
 from tests.helpers.synthesis_requests import make_request
 
