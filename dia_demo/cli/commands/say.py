@@ -102,7 +102,8 @@ def _say(options: argparse.Namespace) -> int:
         reports = (report_of_take(request, result),)
         if options.words or options.subtitles:
             write_times(options, take.words, knows_words(request.model))
-    _print_remarks((*script_warnings(request), *remarks))
+    warnings = [warning for warning in script_warnings(request) if warning not in notes]
+    _print_remarks((*warnings, *remarks))
     _print_figures(result.figures, result.voices, (*notes, *remarks), reports, options)
     return 0
 
