@@ -117,14 +117,7 @@ class Model:
 
     def check(self, script: str, **options: Unpack[Options]) -> ScriptReport:
         """What the page shows below a script: length, findings and repairs. Generates nothing."""
-        request = self._request(script, **options)
-        return request.model.check(
-            script,
-            request.params.max_tokens,
-            request.voice.transcript if request.voice else "",
-            request.normalise,
-            request.pronunciations,
-        )
+        return self._request(script, **options).check_script()
 
     def generate(self, script: str, **options: Unpack[Options]) -> Take:
         """One take. Raises InputError for a script or an option that cannot be used, RunError if

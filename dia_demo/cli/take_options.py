@@ -54,19 +54,10 @@ def add_take_options(parser: argparse.ArgumentParser) -> None:
 def script_warnings(request: Request, in_parts: bool = False) -> list[str]:
     """What the page warns of below the script, in sentences; a take is made nonetheless.
     in_parts: see `ModelInfo.reading`."""
-    transcript = request.voice.transcript if request.voice else ""
-    report = request.model.check(
-        request.script,
-        request.params.max_tokens,
-        transcript,
-        request.normalise,
-        request.pronunciations,
-        in_parts,
-    )
     has_lines = "\n" in request.script.strip()
     return [
         f"Line {finding.line}: {finding.message}" if has_lines and finding.line else finding.message
-        for finding in report.findings
+        for finding in request.check_script(in_parts).findings
         # Where a take was cut off is told by its figures.
         if finding.level != Level.TIP and finding.code != "over_max_tokens"
     ]

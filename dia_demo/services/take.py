@@ -27,6 +27,7 @@ from dia_demo.prompt.codes import pack_codes
 from dia_demo.prompt.prompt import Prompt, read_prompt
 from dia_demo.prompt.speech import is_silent
 from dia_demo.services.wording import OTHER_CODEC, length_remark
+from dia_demo.text.checks.script_check import ScriptReport
 from dia_demo.text.formats.check import recognition_note
 from dia_demo.text.normaliser import Reading
 from dia_demo.text.pronunciations import NONE, Pronunciations
@@ -120,6 +121,17 @@ class Request:
                 f"cut after “…{ending}”. Shorten it, or split it into several takes."
             )
         return text
+
+    def check_script(self, in_parts: bool = False) -> ScriptReport:
+        """What the page shows below the script. in_parts: see `ModelInfo.reading`."""
+        return self.model.check(
+            self.script,
+            self.params.max_tokens,
+            self.voice.transcript if self.voice else "",
+            self.normalise,
+            self.pronunciations,
+            in_parts,
+        )
 
     def check_voices(self) -> None:
         """Raise InputError if the model has no voices by name, or none of a chosen name, or if the
